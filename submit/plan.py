@@ -1,0 +1,291 @@
+"""Experiment + queue → Submission: the exact requests, before anything is sent. Pure.
+
+A dry run prints the Submission, a real run sends the same value. Limits are those of the
+Batch API reference and the Batch User Guide ("Service quotas", "Array jobs").
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from typing import Any
+
+import msgspec
+
+from submit.errors import Refused, WrongUse
+from submit.experiment import Experiment, check_experiment, experiment_id, run_count
+from submit.fleet import Fleet, Queue
+from submit.ranges import count_ranges, split_ranges
+from submit.resources import JobResources, resolve_resources
+from submit.runside import encode_grid, encode_runs, script
+
+MAX_ARRAY_SIZE = 10_000
+MAX_OVERRIDES = 8192
+"""Characters of container overrides that ECS takes: a longer job is accepted, then fails."""
+MAX_DEFINITION_BYTES = 24 * 1024
+MAX_PAYLOAD_BYTES = 30 * 1024
+MAX_RETRIES = 9
+"""retryStrategy.attempts is 1 to 10, and the first try is one of them."""
+_IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
+_JOB_NAME_LENGTH = 128
+
+Request = dict[str, Any]
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """A job definition, named by the digest of its content: equal content is registered once."""
+
+    name: str
+    request: Request
+    """RegisterJobDefinition's parameters."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One Batch job: a chunk of the experiment's runs, an array unless it is a single run."""
+
+    name: str
+    chunk: int
+    runs: str
+    """Indexes of its runs (submit.ranges); child N of the array is the N-th of them."""
+    size: int
+    request: Request
+    """SubmitJob's parameters, but for jobDefinition, whose revision is known when it is sent."""
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one `submit run` (or retry) sends to one queue."""
+
+    experiment: Experiment
+    experiment_id: str
+    number: int
+    """0 for the first submission of the experiment, then one more each time."""
+    stack: str
+    account: str
+    region: str
+    queue_name: str
+    queue_arn: str
+    resources: JobResources
+    definition: Definition
+    jobs: tuple[Job, ...]
+
+
+def find_queue(fleet: Fleet, name: str) -> Queue:
+    """The queue of that logical name.
+
+    Raises WrongUse with the nearest names and the whole list.
+    """
+    if name in fleet.queues:
+        return fleet.queues[name]
+    near = difflib.get_close_matches(name, fleet.queues, n=3, cutoff=0.6)
+    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise WrongUse(
+        "unknown-queue",
+        f"the stack {fleet.stack} has no queue {name!r}{guess}\n"
+        f"its queues: {', '.join(sorted(fleet.queues)) or 'none'}",
+        f"submit run --queue {near[0]} …" if near else "submit queues",
+    )
+
+
+def plan_submission(
+    experiment: Experiment,
+    fleet: Fleet,
+    queue_name: str,
+    *,
+    user: str,
+    runs: str | None = None,
+    number: int = 0,
+) -> Submission:
+    """The requests that put `runs` (all when None) of the experiment on the queue.
+
+    Raises WrongUse and Refused for whatever AWS would refuse, or accept and then fail.
+    """
+    check_experiment(experiment)
+    queue = find_queue(fleet, queue_name)
+    _refuse_impossible(experiment, fleet)
+    resources = resolve_resources(experiment.resources, fleet, queue_name)
+    identity = experiment_id(experiment)
+    every_run = f"0-{run_count(experiment) - 1}" if run_count(experiment) > 1 else "0"
+    wanted = every_run if runs is None else runs
+
+    constant = encode_grid(experiment) | dict(experiment.environment)
+    # The grid travels with the job while it is short, so that experiments share a definition.
+    room = MAX_OVERRIDES - _overrides_length(constant | encode_runs(""))
+    inline = room >= min(len(wanted), len(every_run))
+    if not inline:
+        room = MAX_OVERRIDES - _overrides_length(encode_runs(""))
+    definition = _definition(experiment, fleet, resources, {} if inline else constant)
+    pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
+    tags = _job_tags(experiment, fleet, user)
+    return Submission(
+        experiment=experiment,
+        experiment_id=identity,
+        number=number,
+        stack=fleet.stack,
+        account=fleet.account,
+        region=fleet.region,
+        queue_name=queue_name,
+        queue_arn=queue.arn,
+        resources=resources,
+        definition=definition,
+        jobs=tuple(
+            _job(
+                job_name(identity, number, chunk, experiment.name),
+                chunk,
+                piece,
+                queue.arn,
+                (constant if inline else {}) | encode_runs(piece),
+                tags,
+            )
+            for chunk, piece in enumerate(pieces)
+        ),
+    )
+
+
+def job_name(identity: str, number: int, chunk: int, label: str) -> str:
+    """The Batch job's name: by its beginning a lost answer is looked up, its end is for people."""
+    return f"{job_name_prefix(identity, number)}{chunk}-{slug(label)}"[:_JOB_NAME_LENGTH].rstrip(
+        "-"
+    )
+
+
+def job_name_prefix(identity: str, number: int | None = None) -> str:
+    """What the names of an experiment's jobs begin with; with `number`, of one submission's."""
+    return f"{identity}-" if number is None else f"{identity}-{number}-"
+
+
+def slug(text: str) -> str:
+    """`text` in the letters that Batch takes in a name: letters, digits, `-` and `_`."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
+
+
+def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
+    if not _IMAGE.fullmatch(experiment.image):
+        raise WrongUse(
+            "image-name",
+            f"{experiment.image!r} is no image's name",
+            "--image REPOSITORY:TAG",
+        )
+    if not 0 <= experiment.retries <= MAX_RETRIES:
+        raise WrongUse(
+            "retries", f"{experiment.retries} retries: AWS Batch takes 0 to {MAX_RETRIES}"
+        )
+    for secret in experiment.secrets:
+        if secret not in fleet.secrets:
+            raise Refused(
+                "unknown-secret",
+                f"the stack {fleet.stack} has no secret {secret!r} "
+                f"(it has: {', '.join(sorted(fleet.secrets)) or 'none'})",
+            )
+
+
+def _definition(
+    experiment: Experiment, fleet: Fleet, resources: JobResources, environment: dict[str, str]
+) -> Definition:
+    requirements = [
+        {"type": "VCPU", "value": str(resources.vcpus)},
+        {"type": "MEMORY", "value": str(resources.memory_mib)},
+    ]
+    if resources.gpus:
+        requirements.append({"type": "GPU", "value": str(resources.gpus)})
+    container: Request = {
+        "image": experiment.image,
+        "command": ["sh", "-c", script(), "runfleet"],
+        "jobRoleArn": fleet.job_role_arn,
+        "executionRoleArn": fleet.execution_role_arn,
+        "resourceRequirements": requirements,
+        # An init as PID 1 hands SIGTERM on to the training and reaps what it leaves behind.
+        "linuxParameters": {"initProcessEnabled": True, "sharedMemorySize": resources.shm_mib},
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {"awslogs-group": fleet.log_group},
+        },
+    }
+    if environment:
+        container["environment"] = _pairs(environment)
+    if experiment.secrets:
+        container["secrets"] = [
+            {"name": name, "valueFrom": fleet.secrets[name]} for name in experiment.secrets
+        ]
+    request: Request = {
+        "type": "container",
+        "platformCapabilities": ["EC2"],
+        "containerProperties": container,
+        "retryStrategy": {
+            "attempts": experiment.retries + 1,
+            # A lost machine is worth another try, a bug is not. No rule that matches means
+            # retry, so the last rule catches all.
+            "evaluateOnExit": [
+                {"onStatusReason": "Host EC2*", "action": "RETRY"},
+                {"onReason": "*", "action": "EXIT"},
+            ],
+        },
+        "propagateTags": True,
+        "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
+    }
+    if resources.timeout_s is not None:
+        request["timeout"] = {"attemptDurationSeconds": resources.timeout_s}
+    digest = hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()[:16]
+    name = f"runfleet-{slug(fleet.stack)[:90]}-{digest}"
+    request = {"jobDefinitionName": name, **request}
+    size = len(msgspec.json.encode(request))
+    if size > MAX_DEFINITION_BYTES:
+        raise Refused(
+            "grid-too-long",
+            f"the command, its parameters' values and the environment make a job definition of "
+            f"{size:,} bytes; AWS Batch takes {MAX_DEFINITION_BYTES:,}",
+            "keep long values in a file of the image and pass their names or numbers",
+        )
+    return Definition(name=name, request=request)
+
+
+def _job(
+    name: str,
+    chunk: int,
+    runs: str,
+    queue_arn: str,
+    environment: dict[str, str],
+    tags: dict[str, str],
+) -> Job:
+    size = count_ranges(runs)
+    request: Request = {
+        "jobName": name,
+        "jobQueue": queue_arn,
+        "containerOverrides": {"environment": _pairs(environment)},
+        "propagateTags": True,
+        "tags": tags,
+    }
+    if size > 1:  # an array has 2 children or more
+        request["arrayProperties"] = {"size": size}
+    payload = len(msgspec.json.encode(request))
+    if payload > MAX_PAYLOAD_BYTES:
+        raise Refused(
+            "payload-too-long",
+            f"the request for the job {name} has {payload:,} bytes; AWS Batch takes "
+            f"{MAX_PAYLOAD_BYTES:,}",
+        )
+    return Job(name=name, chunk=chunk, runs=runs, size=size, request=request)
+
+
+def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]:
+    tags = {
+        **fleet.tags,
+        "runfleet:stack": fleet.stack,
+        "runfleet:experiment": experiment_id(experiment),
+        "runfleet:user": user,
+        "runfleet:name": experiment.name,
+    }
+    return {key: _tag_value(value) for key, value in tags.items() if value}
+
+
+def _tag_value(text: str) -> str:
+    """`text` in the letters that a tag's value may have (Tagging AWS resources, "Tag restrictions")."""
+    return re.sub(r"[^\w\s.:/=+\-@]", "-", text)[:256]
+
+
+def _overrides_length(environment: dict[str, str]) -> int:
+    return len(msgspec.json.encode({"environment": _pairs(environment)}).decode())
+
+
+def _pairs(environment: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in sorted(environment.items())]

@@ -1,0 +1,87 @@
+"""What one job gets on a queue: defaults from the queue, refusals of what can't fit. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from submit.errors import Refused
+from submit.experiment import Resources
+from submit.fleet import Fleet, Queue
+
+MIN_TIMEOUT_S = 60
+"""RegisterJobDefinition, JobTimeout: attemptDurationSeconds is at least 60."""
+
+
+class JobResources(msgspec.Struct, frozen=True, kw_only=True):
+    """What one job has; `timeout_s` None means no limit."""
+
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    shm_mib: int
+    timeout_s: int | None
+
+
+def resolve_resources(asked: Resources, fleet: Fleet, queue_name: str) -> JobResources:
+    """`asked`, completed with the queue's share for one vCPU, or on a GPU queue for one GPU.
+
+    /dev/shm may take half of the memory, as on a plain Linux machine: Docker's own default
+    of 64 MB breaks data loaders and NCCL.
+    Raises Refused when no instance of the queue could ever run such a job.
+    """
+    queue = fleet.queues[queue_name]
+    _refuse_misfit(asked, fleet, queue_name)
+    gpus = min(1, queue.gpus) if asked.gpus is None else asked.gpus
+    share = gpus / queue.gpus if gpus else (asked.vcpus or 1) / queue.vcpus
+    memory_mib = asked.memory_mib or max(4, int(queue.memory_mib * share))
+    return JobResources(
+        vcpus=asked.vcpus or max(1, int(queue.vcpus * share)),
+        memory_mib=memory_mib,
+        gpus=gpus,
+        shm_mib=asked.shm_mib or max(1, memory_mib // 2),
+        timeout_s=asked.timeout_s,
+    )
+
+
+def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
+    queue = fleet.queues[queue_name]
+    if asked.timeout_s is not None and asked.timeout_s < MIN_TIMEOUT_S:
+        raise Refused(
+            "timeout-too-short",
+            f"a run is to end after {asked.timeout_s} s, AWS Batch takes {MIN_TIMEOUT_S} s or more",
+            "--hours 1m",
+        )
+    for what, wanted, has in (
+        ("vCPUs", asked.vcpus, queue.vcpus),
+        ("MiB of memory", asked.memory_mib, queue.memory_mib),
+        ("GPUs", asked.gpus, queue.gpus),
+    ):
+        if wanted is not None and wanted > has:
+            raise Refused(
+                "too-large",
+                f"a run asks for {wanted:,} {what}; an instance of {queue_name} "
+                f"({queue.instance_type}) has {has:,} for jobs",
+                _advice(asked, fleet, queue),
+            )
+    if asked.shm_mib and asked.memory_mib and asked.shm_mib > asked.memory_mib:
+        raise Refused(
+            "shm-too-large",
+            f"/dev/shm of {asked.shm_mib:,} MiB is part of the run's memory, which is "
+            f"{asked.memory_mib:,} MiB",
+            f"--memory {asked.shm_mib * 2}",
+        )
+
+
+def _advice(asked: Resources, fleet: Fleet, queue: Queue) -> str:
+    fitting = sorted(
+        (other.spot != queue.spot, other.gpus, other.vcpus, other.memory_mib, name)
+        for name, other in fleet.queues.items()
+        if (asked.vcpus or 0) <= other.vcpus
+        and (asked.memory_mib or 0) <= other.memory_mib
+        and (asked.gpus or 0) <= other.gpus
+    )
+    if not fitting:
+        return "no queue of this fleet has such instances: submit queues"
+    names = [name for *_, name in fitting]
+    others = f"   (also: {', '.join(names[1:5])})" if len(names) > 1 else ""
+    return f"submit run --queue {names[0]} …{others}"

@@ -1,0 +1,78 @@
+"""What runs in the container before the user's command. Pure.
+
+`run.sh` is the program, plain POSIX sh, carried in the job's command, so that any image
+with `sh` works. `encode_grid` writes what it reads: an experiment as environment variables.
+Nothing of it is ever evaluated as shell code.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+from submit.experiment import (
+    Experiment,
+    Literal,
+    Part,
+    argument_parts,
+    environment_suffix,
+    experiment_id,
+)
+from submit.ranges import encode_ranges
+
+PLAN_PREFIX = "RUNFLEET_PLAN_"
+"""The variables that only the run side reads; it removes them before it starts the command."""
+
+_ESCAPED = re.compile(r"[\\\x01-\x1f\x7f]")
+
+
+def script() -> str:
+    """The run side's program."""
+    return files(__package__).joinpath("run.sh").read_text(encoding="utf-8")
+
+
+def encode_grid(experiment: Experiment) -> dict[str, str]:
+    """The part of the environment that is the same for all jobs of the experiment."""
+    names = [name for axis in experiment.axes for name in axis.names]
+    places = {name: f"@{number}" for number, name in enumerate(names)} | {"seed": "#"}
+    environment = {
+        "RUNFLEET_EXPERIMENT": experiment_id(experiment),
+        "WANDB_RUN_GROUP": experiment.group or experiment_id(experiment),
+        PLAN_PREFIX + "ARGV": "".join(
+            f"{line}\n"
+            for parts in argument_parts(experiment)
+            for line in (*(_part_line(part, places) for part in parts), ";")
+        ),
+    }
+    if experiment.axes:
+        environment[PLAN_PREFIX + "AXES"] = "".join(
+            f"{line}\n"
+            for axis in experiment.axes
+            for line in (
+                f"{len(axis.names)} {len(axis.rows)}",
+                *map(environment_suffix, axis.names),
+                *(escape(value) for row in axis.rows for value in row),
+            )
+        )
+    if experiment.seeds:
+        environment[PLAN_PREFIX + "SEEDS"] = encode_ranges(experiment.seeds)
+    return environment
+
+
+def encode_runs(runs: str) -> dict[str, str]:
+    """The part of the environment that tells one job which runs are its own (submit.ranges)."""
+    return {PLAN_PREFIX + "RUNS": runs}
+
+
+def escape(text: str) -> str:
+    """`text` on one line, such that printf's %b gives it back (POSIX printf, §4 of its page)."""
+    return _ESCAPED.sub(lambda match: _escape_character(match[0]), text)
+
+
+def _escape_character(character: str) -> str:
+    named = {"\\": "\\\\", "\n": "\\n"}
+    return named.get(character) or f"\\0{ord(character):03o}"
+
+
+def _part_line(part: Part, places: dict[str, str]) -> str:
+    return "=" + escape(part.text) if isinstance(part, Literal) else places[part.name]
