@@ -25,6 +25,7 @@ MAX_OVERRIDES = 8192
 """Characters of container overrides that ECS takes: a longer job is accepted, then fails."""
 MAX_DEFINITION_BYTES = 24 * 1024
 MAX_PAYLOAD_BYTES = 30 * 1024
+MAX_TAGS = 50
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
@@ -130,12 +131,12 @@ def plan_submission(
         definition=definition,
         jobs=tuple(
             _job(
-                job_name(identity, number, chunk, experiment.name),
-                chunk,
-                piece,
-                queue.arn,
-                (constant if inline else {}) | encode_runs(piece),
-                tags,
+                name=job_name(identity, number, chunk, experiment.name),
+                chunk=chunk,
+                runs=piece,
+                queue_arn=queue.arn,
+                environment=(constant if inline else {}) | encode_runs(piece),
+                tags=tags,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -240,6 +241,7 @@ def _definition(
 
 
 def _job(
+    *,
     name: str,
     chunk: int,
     runs: str,
@@ -275,6 +277,11 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
         "runfleet:user": user,
         "runfleet:name": experiment.name,
     }
+    if len(tags) > MAX_TAGS:
+        raise Refused(
+            "too-many-tags",
+            f"a job would carry {len(tags)} tags, AWS Batch fails jobs with more than {MAX_TAGS}",
+        )
     return {key: _tag_value(value) for key, value in tags.items() if value}
 
 

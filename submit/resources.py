@@ -66,7 +66,7 @@ def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
     if asked.shm_mib and asked.memory_mib and asked.shm_mib > asked.memory_mib:
         raise Refused(
             "shm-too-large",
-            f"/dev/shm of {asked.shm_mib:,} MiB is part of the run's memory, which is "
+            f"shared memory of {asked.shm_mib:,} MiB is part of the run's memory, which is "
             f"{asked.memory_mib:,} MiB",
             f"--memory {asked.shm_mib * 2}",
         )
