@@ -8,7 +8,7 @@ Nothing of it is ever evaluated as shell code.
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 
 from submit.experiment import (
     Experiment,
@@ -28,7 +28,8 @@ _ESCAPED = re.compile(r"[\\\x01-\x1f\x7f]")
 
 def script() -> str:
     """The run side's program."""
-    return files(__package__).joinpath("run.sh").read_text(encoding="utf-8")
+    # Not importlib.resources: importing it takes a fifth of a dry run's time.
+    return Path(__file__).with_name("run.sh").read_text(encoding="utf-8")
 
 
 def encode_grid(experiment: Experiment) -> dict[str, str]:
