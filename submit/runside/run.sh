@@ -10,27 +10,52 @@ fail() {
     exit 125
 }
 
-# pick RANGES K: the K-th number (from 0) of "0-9,12", into $picked.
+# pick RANGES K: the K-th number (from 0) of "0-9,12,20:3:e", into $picked.
 pick() {
     pick_rest=$1, pick_k=$2
     while [ -n "$pick_rest" ]; do
         pick_part=${pick_rest%%,*} pick_rest=${pick_rest#*,}
-        pick_first=${pick_part%-*} pick_last=${pick_part#*-}
-        if [ "$pick_k" -le $((pick_last - pick_first)) ]; then
-            picked=$((pick_first + pick_k))
+        size "$pick_part"
+        if [ "$pick_k" -lt "$sized" ]; then
+            case $pick_part in
+            *:*) pick_bit "${pick_part%%:*}" "${pick_part##*:}" "$pick_k" ;;
+            *) picked=$((${pick_part%-*} + pick_k)) ;;
+            esac
             return
         fi
-        pick_k=$((pick_k - pick_last + pick_first - 1))
+        pick_k=$((pick_k - sized))
     done
     fail "there is no number $2 in $1"
+}
+
+# pick_bit FIRST HEX K: the number of the K-th bit that is set, into $picked.
+pick_bit() {
+    picked=$1 bit_rest=$2 bit_k=$3
+    while [ -n "$bit_rest" ]; do
+        bit_digit=$((0x${bit_rest%"${bit_rest#?}"})) bit_rest=${bit_rest#?}
+        for bit_mask in 8 4 2 1; do
+            bit_k=$((bit_k - ((bit_digit & bit_mask) > 0)))
+            [ "$bit_k" -ge 0 ] || return 0
+            picked=$((picked + 1))
+        done
+    done
+    fail "there is no bit $3 in $2"
+}
+
+# size PART: how many numbers it stands for, into $sized.
+size() {
+    case $1 in
+    *:*) sized=${1#*:} sized=${sized%:*} ;;
+    *) sized=$((${1#*-} - ${1%-*} + 1)) ;;
+    esac
 }
 
 # count RANGES: how many numbers they stand for, into $counted.
 count() {
     count_rest=$1, counted=0
     while [ -n "$count_rest" ]; do
-        count_part=${count_rest%%,*} count_rest=${count_rest#*,}
-        counted=$((counted + ${count_part#*-} - ${count_part%-*} + 1))
+        size "${count_rest%%,*}"
+        count_rest=${count_rest#*,} counted=$((counted + sized))
     done
 }
 

@@ -161,6 +161,18 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+@pytest.mark.parametrize("child", [0, 1, 127, 128, 499, 4_999])
+def test_scattered_runs_find_their_number(shell: list[str], child: int) -> None:
+    numbers = [n for n in range(20_000) if (n * 7919) % 20_011 % 4 == 0]
+    plain = Experiment(
+        command=("sh", "-c", "echo $RUNFLEET_RUN"), seeds=tuple(range(20_000)), image="i"
+    )
+    done = run_child(shell, plain, min(child, len(numbers) - 1), encode_ranges(numbers))
+    assert done.stdout == f"{numbers[min(child, len(numbers) - 1)]}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 def test_exit_status_is_the_commands(shell: list[str]) -> None:
     plain = Experiment(command=("sh", "-c", "exit 37"), image="i")
     assert run_child(shell, plain, None, "0").returncode == 37
