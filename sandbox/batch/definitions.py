@@ -1,0 +1,186 @@
+"""Job definitions: revisions, checks, paging. No I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from sandbox.batch import limits
+from sandbox.batch.errors import ClientError
+from sandbox.batch.store import Store
+
+_UNSUPPORTED = ("nodeProperties", "eksProperties", "ecsProperties", "consumableResourceProperties")
+_CONTAINER_MEMBERS = frozenset(
+    {
+        "image",
+        "vcpus",
+        "memory",
+        "command",
+        "jobRoleArn",
+        "executionRoleArn",
+        "environment",
+        "resourceRequirements",
+        "linuxParameters",
+        "logConfiguration",
+        "secrets",
+        "user",
+    }
+)
+_NUMBERS = {"VCPU": limits.VCPUS, "MEMORY": limits.MEMORY_MIB, "GPU": limits.GPUS}
+
+
+def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """RegisterJobDefinition: always a new revision, even of equal content."""
+    name = request["jobDefinitionName"]
+    if not re.fullmatch(limits.NAME, name):
+        raise ClientError(f"jobDefinitionName {name!r} is not a legal name")
+    limits.DEFINITION_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
+    if request["type"] != "container":
+        raise ClientError("this sandbox has job definitions of type container only")
+    for member in _UNSUPPORTED:
+        if request.get(member) is not None:
+            raise ClientError(f"this sandbox does not have {member} of job definitions")
+    if request.get("platformCapabilities", ["EC2"]) != ["EC2"]:
+        raise ClientError("this sandbox has the platform capability EC2 only")
+    container = request.get("containerProperties")
+    if not container:
+        raise ClientError("containerProperties must be provided for a container job definition")
+    _check_container(container)
+    check_retry(request.get("retryStrategy"))
+    check_timeout(request.get("timeout"))
+    limits.TAGS.check(len(request.get("tags", {})))
+    revisions = store.definitions.setdefault(name, [])
+    revision = len(revisions) + 1
+    arn = store.account.arn("job-definition", f"{name}:{revision}")
+    revisions.append(
+        request
+        | {
+            "jobDefinitionArn": arn,
+            "revision": revision,
+            "status": "ACTIVE",
+            "containerOrchestrationType": "ECS",
+        }
+    )
+    store.tags[arn] = dict(request.get("tags", {}))
+    return {"jobDefinitionName": name, "jobDefinitionArn": arn, "revision": revision}
+
+
+def deregister(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DeregisterJobDefinition: running jobs go on, new ones are refused."""
+    if ":" not in request["jobDefinition"].rpartition("/")[2]:
+        raise ClientError("jobDefinition must be name:revision or an ARN")
+    store.definition(request["jobDefinition"])["status"] = "INACTIVE"
+    return {}
+
+
+def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeJobDefinitions, by list, name and status, in pages."""
+    if request.get("jobDefinitions"):
+        wanted = map(store.find_definition, request["jobDefinitions"])
+        found = [definition for definition in wanted if definition]
+    else:
+        names = [request["jobDefinitionName"]] if "jobDefinitionName" in request else None
+        found = [
+            definition
+            for name, revisions in sorted(store.definitions.items())
+            if names is None or name in names
+            for definition in reversed(revisions)
+        ]
+    if "status" in request:
+        found = [d for d in found if d["status"] == request["status"]]
+    page, token = paged(found, request, limits.DESCRIBE_PAGE)
+    return {
+        "jobDefinitions": [d | {"tags": dict(store.tags[d["jobDefinitionArn"]])} for d in page],
+        "nextToken": token,
+    }
+
+
+def paged(
+    items: list[Any], request: dict[str, Any], limit: limits.Limit
+) -> tuple[list[Any], str | None]:
+    """One page of `items` and the token of the next.
+
+    Raises ClientError for a token that was never given out.
+    """
+    size = request.get("maxResults", limit.at_most)
+    limit.check(size)
+    token = request.get("nextToken", "0")
+    if not token.isascii() or not token.isdigit():
+        raise ClientError("nextToken is not valid")
+    start = int(token)
+    after = start + size
+    return items[start:after], str(after) if after < len(items) else None
+
+
+def check_retry(strategy: dict[str, Any] | None) -> None:
+    """Raises ClientError for a retryStrategy that AWS refuses."""
+    if not strategy:
+        return
+    limits.ATTEMPTS.check(strategy.get("attempts", 1))
+    rules = strategy.get("evaluateOnExit", [])
+    limits.EVALUATE_ON_EXIT.check(len(rules))
+    for rule in rules:
+        if rule["action"].upper() not in {"RETRY", "EXIT"}:
+            raise ClientError(f"evaluateOnExit.action is {rule['action']!r}: RETRY or EXIT")
+        if not any(rule.get(k) for k in ("onReason", "onStatusReason", "onExitCode")):
+            raise ClientError("an evaluateOnExit rule needs a condition")
+        for key in ("onReason", "onStatusReason", "onExitCode"):
+            pattern = rule.get(key, "*")
+            if not 1 <= len(pattern) <= 512 or "*" in pattern[:-1]:  # noqa: PLR2004 # API Reference
+                raise ClientError(f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it")
+
+
+def check_timeout(timeout: dict[str, Any] | None) -> None:
+    """Raises ClientError for a timeout under a minute."""
+    if timeout and "attemptDurationSeconds" in timeout:
+        limits.TIMEOUT_S.check(timeout["attemptDurationSeconds"])
+
+
+def check_requirements(requirements: list[dict[str, Any]]) -> None:
+    """Raises ClientError for resourceRequirements that AWS refuses."""
+    if len({r["type"] for r in requirements}) < len(requirements):
+        raise ClientError("resourceRequirements has a type twice")
+    for requirement in requirements:
+        if not re.fullmatch(r"[0-9]{1,9}", requirement["value"]):
+            raise ClientError(
+                f"resourceRequirements {requirement['type']} must be a whole number, "
+                f"not {requirement['value']!r}"
+            )
+        _NUMBERS[requirement["type"]].check(int(requirement["value"]))
+
+
+def check_environment(environment: list[dict[str, Any]]) -> None:
+    """Raises ClientError for names that AWS keeps for itself."""
+    for pair in environment:
+        if pair.get("name", "").startswith("AWS_BATCH"):
+            raise ClientError("Environment variable names starting with AWS_BATCH are reserved")
+
+
+def check_command(command: list[str]) -> None:
+    """Raises ClientError for an empty argument."""
+    if any(not argument for argument in command):
+        raise ClientError("command must not hold an empty string")
+
+
+def _check_container(container: dict[str, Any]) -> None:
+    unknown = sorted(set(container) - _CONTAINER_MEMBERS)
+    if unknown:
+        raise ClientError(f"this sandbox does not have containerProperties.{unknown[0]}")
+    if not container.get("image"):
+        raise ClientError("containerProperties.image must be provided")
+    requirements = container.get("resourceRequirements", [])
+    check_requirements(requirements)
+    for kind, old in (("VCPU", "vcpus"), ("MEMORY", "memory")):
+        if not container.get(old) and kind not in {r["type"] for r in requirements}:
+            raise ClientError(f"resourceRequirements needs {kind}")
+    check_environment(container.get("environment", []))
+    check_command(container.get("command", []))
+    for key in ("jobRoleArn", "executionRoleArn"):
+        if container.get(key) and not container[key].startswith("arn:"):
+            raise ClientError(f"{key} must be an ARN")
+    if container.get("secrets") and not container.get("executionRoleArn"):
+        raise ClientError("secrets need an executionRoleArn")
+    driver = container.get("logConfiguration", {}).get("logDriver", "awslogs")
+    if driver != "awslogs":
+        raise ClientError(f"this sandbox does not have the log driver {driver}")

@@ -1,0 +1,240 @@
+"""Compute environments: what AWS takes, refuses, and does with them. No I/O of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sandbox.batch import limits
+from sandbox.batch.errors import ClientError
+from sandbox.batch.instances import InstanceType, expand, is_arm
+from sandbox.batch.store import Resource, Store, new_id
+
+UPDATABLE_STRATEGIES = frozenset(
+    {
+        "BEST_FIT_PROGRESSIVE",
+        "SPOT_CAPACITY_OPTIMIZED",
+        "SPOT_PRICE_CAPACITY_OPTIMIZED",
+    }
+)
+"""With one of them and the service-linked role an environment is updated in place (User Guide,
+Updating compute environments)."""
+SCALING_MEMBERS = frozenset({"minvCpus", "maxvCpus", "desiredvCpus"})
+"""What can be updated in place whatever the strategy."""
+_SPOT_STRATEGIES = frozenset({"SPOT_CAPACITY_OPTIMIZED", "SPOT_PRICE_CAPACITY_OPTIMIZED"})
+_NO_BATCH_IMAGE = {
+    "a1": "Amazon Linux 2023 does not run on A1",
+    "g5g": "there is no ARM image with NVIDIA drivers",
+    "p3": "the NVIDIA image of Amazon Linux 2023 does not support P3",
+    "g3": "the NVIDIA image of Amazon Linux 2023 does not support G3",
+    "g3s": "the NVIDIA image of Amazon Linux 2023 does not support G3",
+    "g4ad": "the image has no drivers for AMD GPUs",
+}
+_ARM_IMAGES = frozenset({"ECS_AL2023"})
+_NVIDIA_IMAGES = frozenset({"ECS_AL2023_NVIDIA"})
+_RETIRED_IMAGES = frozenset({"ECS_AL1", "ECS_AL2", "ECS_AL2_NVIDIA"})
+
+
+def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateComputeEnvironment. It is CREATING, and VALID or INVALID at the next tick."""
+    name = request["computeEnvironmentName"]
+    if not re.fullmatch(limits.NAME, name):
+        raise ClientError(f"computeEnvironmentName {name!r} is not a legal name")
+    if name in store.environments:
+        raise ClientError("Object already exists")
+    limits.COMPUTE_ENVIRONMENTS.check(len(store.environments) + 1)
+    for member in ("unmanagedvCpus", "eksConfiguration", "context", "ecsSettings"):
+        if request.get(member) is not None:
+            raise ClientError(f"this sandbox does not have {member} of compute environments")
+    if request["type"] != "MANAGED":
+        raise ClientError("this sandbox has MANAGED compute environments only")
+    resources = request.get("computeResources")
+    if not resources:
+        raise ClientError("computeResources must be provided for a MANAGED compute environment")
+    _check_resources(resources)
+    limits.TAGS.check(len(request.get("tags", {})))
+    arn = store.account.arn("compute-environment", name)
+    environment = Resource(
+        name,
+        arn,
+        {
+            "computeEnvironmentName": name,
+            "computeEnvironmentArn": arn,
+            "ecsClusterArn": f"arn:aws:ecs:{store.account.region}:{store.account.account_id}:"
+            f"cluster/AWSBatch-{name}-{new_id()}",
+            "type": "MANAGED",
+            "state": request.get("state", "ENABLED"),
+            "status": "CREATING",
+            "computeResources": {"minvCpus": 0, "desiredvCpus": 0} | resources,
+            "serviceRole": request.get("serviceRole")
+            or f"arn:aws:iam::{store.account.account_id}:role/aws-service-role/"
+            "batch.amazonaws.com/AWSServiceRoleForBatch",
+            "updatePolicy": {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 30},
+            "containerOrchestrationType": "ECS",
+            "uuid": new_id(),
+        },
+    )
+    environment.faults = _later_faults(store, request.get("serviceRole"), resources)
+    store.environments[name] = environment
+    store.tags[arn] = dict(request.get("tags", {}))
+    return {"computeEnvironmentName": name, "computeEnvironmentArn": arn}
+
+
+def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeComputeEnvironments: those asked for that exist, or all."""
+    wanted = request.get("computeEnvironments")
+    found = (
+        [e for e in map(store.environment, wanted) if e]
+        if wanted
+        else list(store.environments.values())
+    )
+    return {"computeEnvironments": [e.detail | {"tags": dict(store.tags[e.arn])} for e in found]}
+
+
+def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateComputeEnvironment, within what AWS lets be changed in place."""
+    environment = store.existing_environment(request["computeEnvironment"])
+    _refuse_while_changing(environment)
+    for member in ("unmanagedvCpus", "context", "ecsSettings"):
+        if request.get(member) is not None:
+            raise ClientError(f"this sandbox does not have {member} of compute environments")
+    detail = environment.detail
+    current = detail["computeResources"]
+    changes = request.get("computeResources") or {}
+    _refuse_frozen(detail, request, changes)
+    merged = {k: v for k, v in (current | changes).items() if v is not None}
+    _check_resources(merged)
+    if changes.get("desiredvCpus", current["desiredvCpus"]) < current["desiredvCpus"]:
+        raise ClientError("Manually scaling down compute environment is not supported")
+    if request.get("serviceRole"):
+        detail["serviceRole"] = request["serviceRole"]
+    detail["computeResources"] = merged
+    detail["state"] = request.get("state", detail["state"])
+    detail["updatePolicy"] = detail["updatePolicy"] | request.get("updatePolicy", {})
+    environment.faults = _later_faults(store, request.get("serviceRole"), merged)
+    environment.move("UPDATING")
+    return {
+        "computeEnvironmentName": environment.name,
+        "computeEnvironmentArn": environment.arn,
+    }
+
+
+def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DeleteComputeEnvironment: only when DISABLED and in no queue."""
+    environment = store.existing_environment(request["computeEnvironment"])
+    _refuse_while_changing(environment)
+    if environment.detail["state"] != "DISABLED":
+        raise ClientError("Cannot delete, compute environment state must be DISABLED")
+    for queue in store.queues.values():
+        order = queue.detail["computeEnvironmentOrder"]
+        if any(item["computeEnvironment"] == environment.arn for item in order):
+            raise ClientError("Cannot delete, found existing JobQueue relationship")
+    profile = environment.detail["computeResources"].get("instanceRole")
+    fault = store.account.profile_fault(profile) if profile else None
+    environment.faults = [fault] if fault else []
+    environment.move("DELETING")
+    return {}
+
+
+def instance_types(environment: Resource) -> list[InstanceType]:
+    """All types that the environment may start."""
+    names = environment.detail["computeResources"].get("instanceTypes", [])
+    return [found for name in names for found in expand(name)]
+
+
+def _refuse_while_changing(environment: Resource) -> None:
+    if environment.detail["status"] in {"CREATING", "UPDATING", "DELETING"}:
+        raise ClientError("Cannot update, resource is being modified")
+
+
+def _refuse_frozen(
+    detail: dict[str, Any], request: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    current = detail["computeResources"]
+    service_linked = "/aws-service-role/" in detail["serviceRole"]
+    in_place = service_linked and current.get("allocationStrategy") in UPDATABLE_STRATEGIES
+    frozen = sorted(set(changes) - SCALING_MEMBERS)
+    if frozen and not in_place:
+        raise ClientError(
+            f"{', '.join(frozen)} can't be updated: the compute environment must use the "
+            "service-linked role and an allocation strategy of "
+            f"{', '.join(sorted(UPDATABLE_STRATEGIES))}"
+        )
+    if request.get("serviceRole") and service_linked:
+        raise ClientError("A service-linked role can't be replaced by another service role")
+    for member in ("spotIamFleetRole",):
+        if member in changes:
+            raise ClientError(f"{member} can't be updated")
+
+
+def _check_resources(resources: dict[str, Any]) -> None:
+    """What AWS checks before it answers."""
+    spot = resources["type"] == "SPOT"
+    if resources["type"] not in {"EC2", "SPOT"}:
+        raise ClientError(
+            f"this sandbox does not have compute resources of type {resources['type']}"
+        )
+    for member in ("instanceTypes", "subnets", "securityGroupIds", "instanceRole"):
+        if not resources.get(member):
+            raise ClientError(f"computeResources.{member} must be provided")
+    low, high = resources.get("minvCpus", 0), resources["maxvCpus"]
+    if not 0 <= low <= high or high < 1:
+        raise ClientError(f"minvCpus {low} must be between 0 and maxvCpus {high}")
+    if not low <= resources.get("desiredvCpus", low) <= high:
+        raise ClientError("desiredvCpus must be between minvCpus and maxvCpus")
+    if "bidPercentage" in resources:
+        if not spot:
+            raise ClientError("bidPercentage is for SPOT compute resources")
+        limits.BID_PERCENTAGE.check(resources["bidPercentage"])
+    strategy = resources.get("allocationStrategy", "BEST_FIT")
+    if strategy in _SPOT_STRATEGIES and not spot:
+        raise ClientError(f"allocationStrategy {strategy} is for SPOT compute resources")
+    if spot and strategy == "BEST_FIT" and not resources.get("spotIamFleetRole"):
+        raise ClientError("spotIamFleetRole must be provided for SPOT with BEST_FIT")
+    _check_types(resources)
+
+
+def _check_types(resources: dict[str, Any]) -> None:
+    types: list[InstanceType] = []
+    for name in resources["instanceTypes"]:
+        types += expand(name)
+        if not expand(name):
+            raise ClientError(f"Instance type {name} is not a valid instance type")
+    if len({is_arm(found.name) for found in types}) > 1:
+        raise ClientError("instanceTypes must all be of one architecture")
+    if len({found.gpus > 0 for found in types}) > 1:
+        raise ClientError("GPU and non-GPU instance types can't be mixed")
+    configurations = resources.get("ec2Configuration", [])
+    if len(configurations) > 2:  # noqa: PLR2004 # API Reference, ComputeResource: two at most
+        raise ClientError("ec2Configuration takes two items at most")
+    if resources.get("imageId") or any(c.get("imageIdOverride") for c in configurations):
+        return
+    images = {configuration["imageType"] for configuration in configurations}
+    for image in sorted(images & _RETIRED_IMAGES):
+        raise ClientError(f"{image} is no longer supported")
+    for found in types:
+        _check_image(found, images)
+
+
+def _check_image(found: InstanceType, images: set[str]) -> None:
+    family = found.name.partition(".")[0]
+    if family in _NO_BATCH_IMAGE:
+        raise ClientError(f"{found.name} needs an image of your own: {_NO_BATCH_IMAGE[family]}")
+    if found.gpus and images and not images & _NVIDIA_IMAGES:
+        raise ClientError(f"{found.name} needs the image type ECS_AL2023_NVIDIA")
+    if is_arm(found.name) and images and not images & _ARM_IMAGES:
+        raise ClientError(f"{found.name} needs the image type ECS_AL2023")
+
+
+def _later_faults(store: Store, service_role: str | None, resources: dict[str, Any]) -> list[str]:
+    """What AWS finds after it has answered: the environment becomes INVALID."""
+    account = store.account
+    faults = account.network_faults(resources["subnets"], resources["securityGroupIds"])
+    checks = [account.profile_fault(resources["instanceRole"])]
+    if service_role:
+        checks.append(account.role_fault(service_role, "batch.amazonaws.com"))
+    if resources.get("spotIamFleetRole"):
+        checks.append(account.role_fault(resources["spotIamFleetRole"], "spotfleet.amazonaws.com"))
+    if resources.get("launchTemplate"):
+        checks.append(account.launch_template_fault(resources["launchTemplate"]))
+    return [*faults, *(fault for fault in checks if fault)]

@@ -1,0 +1,169 @@
+"""One attempt of a job as a local process group in its own folder.
+
+The folder links to the files of the image's root, so that `python examples/x.py` finds them,
+and goes when the attempt ends. The process gets the job's environment and AWS's variables,
+not the sandbox's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+FLUSH_SECONDS = 0.25
+"""How long a line may wait before it is in the log."""
+_MAX_LINE = 256 * 1024
+"""Bytes of one log event (CloudWatch Logs quotas); a longer line is cut into several."""
+
+
+class Attempt(NamedTuple):
+    """What is to be run. `timeout_s` None means no limit."""
+
+    command: list[str]
+    environment: dict[str, str]
+    folder: Path
+    timeout_s: float | None
+
+
+class Outcome(NamedTuple):
+    """How it ended: `exit_code` None when it never started."""
+
+    exit_code: int | None
+    fault: str | None
+    timed_out: bool
+
+
+Lines = list[tuple[int, str]]
+
+
+class Executor:
+    """Runs attempts, one call each; the calling thread waits for the process."""
+
+    def __init__(self, image_root: Path, grace_s: float) -> None:
+        self._image_root = image_root
+        self._grace_s = grace_s
+        """From SIGTERM to SIGKILL."""
+
+    def run(
+        self,
+        attempt: Attempt,
+        *,
+        started: Callable[[], None],
+        stop: threading.Event,
+        log: Callable[[Lines], object],
+    ) -> Outcome:
+        """Runs it to its end. `stop` ends it early; `log` takes its lines as they come."""
+        with _folder(attempt.folder, self._image_root):
+            try:
+                process = subprocess.Popen(
+                    attempt.command,
+                    cwd=attempt.folder,
+                    env=attempt.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as err:
+                missing = f'exec: "{attempt.command[0]}": {err.strerror}'
+                return Outcome(None, f"CannotStartContainerError: {missing}", timed_out=False)
+            started()
+            return self._supervise(process, attempt, stop, log)
+
+    def _supervise(
+        self,
+        process: subprocess.Popen[bytes],
+        attempt: Attempt,
+        stop: threading.Event,
+        log: Callable[[Lines], object],
+    ) -> Outcome:
+        assert process.stdout is not None
+        reader = threading.Thread(target=_pump, args=(process.stdout, log), daemon=True)
+        reader.start()
+        deadline = None if attempt.timeout_s is None else time.monotonic() + attempt.timeout_s
+        timed_out = self._wait(process, deadline, stop)
+        # Containers end with their first process; so do the others of its group.
+        _signal(process, signal.SIGKILL)
+        reader.join(timeout=5)
+        code = process.returncode
+        return Outcome(code if code >= 0 else 128 - code, None, timed_out)
+
+    def _wait(
+        self,
+        process: subprocess.Popen[bytes],
+        deadline: float | None,
+        stop: threading.Event,
+    ) -> bool:
+        """Waits for its end, or brings it about; True when it had no more time."""
+
+        def wake_at_its_end() -> None:
+            process.wait()
+            stop.set()
+
+        waker = threading.Thread(target=wake_at_its_end, daemon=True)
+        waker.start()
+        stop.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        timed_out = not stop.is_set()
+        if process.poll() is None:
+            _signal(process, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(self._grace_s)
+            _signal(process, signal.SIGKILL)
+        process.wait()
+        waker.join()
+        return timed_out
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+@contextlib.contextmanager
+def _folder(folder: Path, image_root: Path) -> Iterator[None]:
+    folder.mkdir(parents=True)
+    try:
+        for entry in os.scandir(image_root):
+            if not entry.name.startswith("."):
+                (folder / entry.name).symlink_to(entry.path)
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pump(stream: IO[bytes], log: Callable[[Lines], object]) -> None:
+    """Hands the lines on, several at a time when they come fast."""
+    pending: Lines = []
+    lock = threading.Lock()
+    ended = threading.Event()
+
+    def flush() -> None:
+        with lock:
+            lines, pending[:] = list(pending), []
+        if lines:
+            log(lines)
+
+    def tick() -> None:
+        while not ended.wait(FLUSH_SECONDS):
+            flush()
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        for raw in iter(lambda: stream.readline(_MAX_LINE), b""):
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            with lock:
+                pending.append((time.time_ns() // 1_000_000, line))
+    finally:
+        ended.set()
+        ticker.join()
+        flush()
+        stream.close()

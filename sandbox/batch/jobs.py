@@ -1,0 +1,338 @@
+"""Jobs as clients see them: submit, describe, list, cancel, terminate. No I/O.
+
+Reading changes nothing; states move in the scheduler.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from sandbox.batch import limits, states
+from sandbox.batch.definitions import (
+    check_command,
+    check_environment,
+    check_requirements,
+    check_retry,
+    check_timeout,
+    paged,
+)
+from sandbox.batch.errors import ClientError
+from sandbox.batch.store import Job, Store, new_id
+
+_UNSUPPORTED = (
+    "nodeOverrides",
+    "eksPropertiesOverride",
+    "ecsPropertiesOverride",
+    "consumableResourcePropertiesOverride",
+    "shareIdentifier",
+    "schedulingPriorityOverride",
+)
+
+
+def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """SubmitJob."""
+    _check_request(request)
+    queue = store.existing_queue(request["jobQueue"])
+    if queue.detail["state"] != "ENABLED" or queue.detail["status"] == "DELETING":
+        raise ClientError(f"JobQueue {queue.arn} is not ENABLED")
+    definition = store.definition(request["jobDefinition"])
+    if definition["status"] != "ACTIVE":
+        raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
+    _check_dependencies(store, request.get("dependsOn", []), now_ms)
+    spec = _merge(definition, request) | {"jobQueue": queue.arn}
+    limits.TAGS.check(len(spec["tags"]))
+    job_id = new_id()
+    job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
+    job.unstarted = deque(range(job.size))
+    job.counts = {states.SUBMITTED: job.size}
+    store.jobs[job_id] = job
+    store.tags[job.arn] = spec["tags"]
+    store.waiting.setdefault(queue.arn, deque()).append(job)
+    return {"jobArn": job.arn, "jobName": job.name, "jobId": job_id}
+
+
+def describe(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """DescribeJobs: those that exist."""
+    limits.DESCRIBE_JOBS.check(len(request["jobs"]))
+    found = [store.find_job(job_id, now_ms) for job_id in request["jobs"]]
+    return {"jobs": [job_detail(store, job) for job in found if job]}
+
+
+def list_jobs(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """ListJobs: a queue's jobs or an array's children, newest first.
+
+    RUNNING only unless a status is given; a filter ignores the status (API Reference).
+    """
+    filters = request.get("filters", [])
+    if request.get("multiNodeJobId"):
+        raise ClientError("this sandbox does not have multi-node jobs")
+    if bool(request.get("jobQueue")) == bool(request.get("arrayJobId")):
+        raise ClientError("one of jobQueue, arrayJobId and multiNodeJobId must be given")
+    if len(filters) > 1:
+        raise ClientError("only one filter is supported")
+    jobs = _candidates(store, request, now_ms)
+    if filters and request.get("jobQueue"):
+        jobs = _filtered(jobs, filters[0])
+        limit = limits.LIST_PAGE_FILTERED
+    else:
+        status = request.get("jobStatus", states.RUNNING)
+        jobs = (job for job in jobs if job.status == status)
+        limit = limits.LIST_PAGE
+    page, token = paged(list(jobs), request, limit)
+    return {"jobSummaryList": [_summary(job) for job in page], "nextToken": token}
+
+
+def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """CancelJob: ends what has not started; what runs is left alone (API Reference)."""
+    job = _existing(store, request["jobId"], now_ms)
+    if job.size:
+        _end_unstarted(job, request["reason"], now_ms, cancelled=True)
+        for child in list(job.children.values()):
+            _cancel_one(child, request["reason"], now_ms)
+    else:
+        _cancel_one(job, request["reason"], now_ms)
+    return {}
+
+
+def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """TerminateJob: ends what has not started, stops what runs."""
+    terminate_all(_existing(store, request["jobId"], now_ms), request["reason"], now_ms)
+    return {}
+
+
+def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """CancelJobs and TerminateJobs: each id by itself; a fault of one does not stop the others."""
+    limits.BULK_JOBS.check(len(request["jobs"]))
+    successful: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
+    for job_id in request["jobs"]:
+        job = store.find_job(job_id, now_ms)
+        if job is None:
+            message = f"Job {job_id} does not exist"
+            errors.append({"job": job_id, "code": "ClientException", "message": message})
+        else:
+            operation(store, {"jobId": job_id, "reason": request["reason"]}, now_ms)
+            successful.append({"jobId": job_id, "jobArn": job.arn})
+    return {"successful": successful, "errors": errors}
+
+
+def terminate_all(job: Job, reason: str, now_ms: int) -> None:
+    """Ends a job, or an array's children: what has begun is asked to stop."""
+    if not job.size:
+        _terminate_one(job, reason, now_ms)
+    elif job.status not in states.OVER:
+        job.terminated = True
+        job.status_reason = reason
+        _end_unstarted(job, reason, now_ms, cancelled=False)
+        for child in list(job.children.values()):
+            _terminate_one(child, reason, now_ms)
+
+
+def end(job: Job, reason: str, now_ms: int) -> None:
+    """A job that never started has FAILED."""
+    job.move(states.FAILED, reason)
+    job.stopped_ms = now_ms
+
+
+def job_detail(store: Store, job: Job) -> dict[str, Any]:
+    """What DescribeJobs says of a job."""
+    spec = job.spec
+    detail: dict[str, Any] = {
+        "jobArn": job.arn,
+        "jobName": job.name,
+        "jobId": job.id,
+        "jobQueue": spec["jobQueue"],
+        "status": job.status,
+        "statusReason": job.status_reason,
+        "attempts": list(job.attempts),
+        "createdAt": job.created_ms,
+        "startedAt": job.started_ms or 0,
+        "stoppedAt": job.stopped_ms,
+        "retryStrategy": spec["retryStrategy"],
+        "dependsOn": spec.get("dependsOn", []),
+        "jobDefinition": spec["jobDefinition"],
+        "parameters": spec["parameters"],
+        "timeout": spec.get("timeout"),
+        "tags": dict(store.tags.get((job.parent or job).arn, {})),
+        "propagateTags": spec["propagateTags"],
+        "platformCapabilities": ["EC2"],
+        "isCancelled": job.cancelled,
+        "isTerminated": job.terminated,
+        "container": spec["container"] | job.container,
+    }
+    if job.size:
+        summary = dict.fromkeys((*states.JOB_MOVES,), 0) | job.counts
+        detail["arrayProperties"] = {
+            "statusSummary": summary,
+            "size": job.size,
+            "statusSummaryLastUpdatedAt": job.stopped_ms or job.created_ms,
+        }
+    elif job.index is not None:
+        detail["arrayProperties"] = {"index": job.index, "statusSummary": {}}
+    return detail
+
+
+def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    """The job: what the definition says with the request's overrides."""
+    container = dict(definition["containerProperties"])
+    overrides = request.get("containerOverrides", {})
+    if overrides.get("command"):
+        container["command"] = overrides["command"]
+    pairs = {p["name"]: p.get("value", "") for p in container.get("environment", [])}
+    pairs |= {p["name"]: p.get("value", "") for p in overrides.get("environment", [])}
+    container["environment"] = [{"name": k, "value": v} for k, v in pairs.items()]
+    requirements = {r["type"]: r["value"] for r in container.get("resourceRequirements", [])}
+    requirements |= {r["type"]: r["value"] for r in overrides.get("resourceRequirements", [])}
+    container["resourceRequirements"] = [
+        {"type": kind, "value": value} for kind, value in requirements.items()
+    ]
+    parameters = {**definition.get("parameters", {}), **request.get("parameters", {})}
+    container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
+    timeout = request.get("timeout") or definition.get("timeout")
+    tags = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
+    return {
+        "jobName": request["jobName"],
+        "jobDefinition": definition["jobDefinitionArn"],
+        "definitionName": definition["jobDefinitionName"],
+        "arrayProperties": request.get("arrayProperties", {}),
+        "dependsOn": request.get("dependsOn", []),
+        "retryStrategy": {"attempts": 1, "evaluateOnExit": []}
+        | (request.get("retryStrategy") or definition.get("retryStrategy") or {}),
+        "parameters": parameters,
+        "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
+        "container": container,
+        "overrides": overrides,
+        "tags": tags | request.get("tags", {}),
+        **({"timeout": timeout} if timeout else {}),
+    }
+
+
+def _refer(argument: str, parameters: dict[str, str]) -> str:
+    """`Ref::name` is the parameter of that name (User Guide, Job definition parameters)."""
+    if argument.startswith("Ref::"):
+        return parameters.get(argument.removeprefix("Ref::"), argument)
+    return argument
+
+
+def _check_request(request: dict[str, Any]) -> None:
+    limits.PAYLOAD_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
+    if not re.fullmatch(limits.NAME, request["jobName"]):
+        raise ClientError(f"jobName {request['jobName']!r} is not a legal name")
+    for member in _UNSUPPORTED:
+        if request.get(member) is not None:
+            raise ClientError(f"this sandbox does not have {member} of jobs")
+    _check_overrides(request.get("containerOverrides", {}))
+    check_retry(request.get("retryStrategy"))
+    check_timeout(request.get("timeout"))
+    if "arrayProperties" in request:
+        limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
+
+
+def _check_dependencies(store: Store, depends: list[dict[str, Any]], now_ms: int) -> None:
+    limits.DEPENDENCIES.check(len(depends))
+    for dependency in depends:
+        if dependency.get("type") is not None:
+            raise ClientError(f"this sandbox does not have dependencies {dependency['type']}")
+        if store.find_job(dependency.get("jobId", ""), now_ms) is None:
+            raise ClientError(f"Job {dependency.get('jobId')} does not exist")
+
+
+def _check_overrides(overrides: dict[str, Any]) -> None:
+    if overrides.get("instanceType"):
+        raise ClientError("instanceType is for multi-node jobs")
+    check_environment(overrides.get("environment", []))
+    check_command(overrides.get("command", []))
+    check_requirements(overrides.get("resourceRequirements", []))
+
+
+def _candidates(store: Store, request: dict[str, Any], now_ms: int) -> Iterator[Job]:
+    if request.get("arrayJobId"):
+        parent = _existing(store, request["arrayJobId"], now_ms)
+        yield from (parent.child(index, now_ms) for index in range(parent.size))
+    else:
+        queue = store.existing_queue(request["jobQueue"])
+        for job in reversed(store.jobs.values()):
+            if job.spec["jobQueue"] == queue.arn:
+                yield job
+
+
+def _filtered(jobs: Iterator[Job], wanted: dict[str, Any]) -> Iterator[Job]:
+    name, values = wanted.get("name"), wanted.get("values", [])
+    for job in jobs:
+        if name == "JOB_NAME":
+            hit = any(_like(job.name, value) for value in values)
+        elif name == "JOB_DEFINITION":
+            hit = any(_like(job.spec["definitionName"], value) for value in values)
+        elif name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
+            sign = 1 if name == "BEFORE_CREATED_AT" else -1
+            hit = any(sign * job.created_ms < sign * int(v) for v in values if v.isdigit())
+        else:
+            raise ClientError(f"this sandbox does not have the filter {name}")
+        if hit:
+            yield job
+
+
+def _like(text: str, pattern: str) -> bool:
+    """Case-insensitive; `*` at the end matches the rest (API Reference, ListJobs)."""
+    text, pattern = text.lower(), pattern.lower()
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
+
+
+def _summary(job: Job) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "jobArn": job.arn,
+        "jobId": job.id,
+        "jobName": job.name,
+        "createdAt": job.created_ms,
+        "status": job.status,
+        "statusReason": job.status_reason,
+        "startedAt": job.started_ms,
+        "stoppedAt": job.stopped_ms,
+        "jobDefinition": job.spec["jobDefinition"],
+    }
+    if job.size:
+        summary["arrayProperties"] = {"size": job.size}
+    elif job.index is not None:
+        summary["arrayProperties"] = {"index": job.index}
+    if job.container:
+        summary["container"] = {
+            key: job.container.get(key) for key in ("exitCode", "reason") if key in job.container
+        }
+    return summary
+
+
+def _existing(store: Store, job_id: str, now_ms: int) -> Job:
+    job = store.find_job(job_id, now_ms)
+    if job is None:
+        raise ClientError(f"Job {job_id} does not exist")
+    return job
+
+
+def _terminate_one(job: Job, reason: str, now_ms: int) -> None:
+    if job.status in states.OVER:
+        return
+    job.terminated = True
+    if job.status in {states.STARTING, states.RUNNING}:
+        job.stop = reason
+    else:
+        end(job, reason, now_ms)
+
+
+def _cancel_one(job: Job, reason: str, now_ms: int) -> None:
+    if job.status in {states.SUBMITTED, states.PENDING, states.RUNNABLE}:
+        job.cancelled = True
+        end(job, reason, now_ms)
+
+
+def _end_unstarted(job: Job, reason: str, now_ms: int, *, cancelled: bool) -> None:
+    """Ends the children of an array that have not begun."""
+    while job.unstarted:
+        child = job.child(job.unstarted.popleft(), now_ms)
+        if child.status in states.OVER:
+            continue
+        child.cancelled, child.terminated = cancelled, not cancelled
+        end(child, reason, now_ms)

@@ -1,0 +1,64 @@
+"""AWS Batch's limits, one row each, with where AWS documents it. Pure.
+
+`seen` is the day on which the real service was seen to enforce the row, None where only its
+documentation says so.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sandbox.batch.errors import ClientError
+
+
+class Limit(NamedTuple):
+    """`what` may be `at_least`…`at_most`."""
+
+    what: str
+    at_most: int
+    at_least: int = 0
+    source: str = ""
+    seen: str | None = None
+
+    def check(self, value: int, where: str = "") -> None:
+        """Raises ClientError when `value` is outside."""
+        if not self.at_least <= value <= self.at_most:
+            raise ClientError(
+                f"Error executing request, Exception : {where or self.what} is {value}: "
+                f"{self.what} must be between {self.at_least} and {self.at_most}"
+            )
+
+
+_QUOTAS = "User Guide, Service quotas"
+_API = "API Reference, "
+
+COMPUTE_ENVIRONMENTS = Limit("compute environments per Region", 50, source=_QUOTAS)
+JOB_QUEUES = Limit("job queues per Region", 50, source=_QUOTAS)
+ENVIRONMENTS_PER_QUEUE = Limit("compute environments per job queue", 3, 1, source=_QUOTAS)
+ARRAY_SIZE = Limit("array size", 10_000, 2, source=_API + "ArrayProperties")
+DEPENDENCIES = Limit("dependencies per job", 20, source=_API + "SubmitJob, dependsOn")
+DEFINITION_BYTES = Limit("job definition size in bytes", 24 * 1024, source=_QUOTAS)
+PAYLOAD_BYTES = Limit("SubmitJob payload in bytes", 30 * 1024, source=_QUOTAS)
+OVERRIDES = Limit(
+    "characters of container overrides", 8192, source="ECS API Reference, RunTask, overrides"
+)
+ATTEMPTS = Limit("retry attempts", 10, 1, source=_API + "RetryStrategy")
+EVALUATE_ON_EXIT = Limit("evaluateOnExit rules", 5, source=_API + "RetryStrategy")
+TIMEOUT_S = Limit("attemptDurationSeconds", 2**31 - 1, 60, source=_API + "JobTimeout")
+DESCRIBE_JOBS = Limit("jobs per DescribeJobs call", 100, source=_API + "DescribeJobs")
+BULK_JOBS = Limit("jobs per bulk call", 50, source=_API + "TerminateJobs")
+MEMORY_MIB = Limit("memory in MiB", 2**31 - 1, 4, source=_API + "ResourceRequirement")
+VCPUS = Limit("vCPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
+GPUS = Limit("GPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
+TAGS = Limit("tags per resource", 50, source="User Guide, Tag restrictions")
+PRIORITY = Limit("job queue priority", 1000, source=_API + "CreateJobQueue")
+BID_PERCENTAGE = Limit("bidPercentage", 100, source=_API + "ComputeResource")
+STATE_TIME_LIMIT_S = Limit(
+    "jobStateTimeLimitActions.maxTimeSeconds", 86_400, 600, source=_API + "JobStateTimeLimitAction"
+)
+LIST_PAGE = Limit("ListJobs maxResults", 1000, 1, source=_API + "ListJobs")
+LIST_PAGE_FILTERED = Limit("ListJobs maxResults with a filter", 100, 1, source=_API + "ListJobs")
+DESCRIBE_PAGE = Limit("maxResults", 100, 1, source=_API + "DescribeJobDefinitions")
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
+"""Names of jobs, definitions, queues and environments (API Reference, SubmitJob, jobName)."""

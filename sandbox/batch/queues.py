@@ -1,0 +1,128 @@
+"""Job queues: what AWS takes, refuses, and does with them. No I/O."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sandbox.batch import limits
+from sandbox.batch.environments import instance_types
+from sandbox.batch.errors import ClientError
+from sandbox.batch.instances import is_arm
+from sandbox.batch.store import Resource, Store
+
+TIME_LIMIT_REASONS = frozenset(
+    {
+        "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+        "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+        "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+    }
+)
+
+
+def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateJobQueue."""
+    name = request["jobQueueName"]
+    if not re.fullmatch(limits.NAME, name):
+        raise ClientError(f"jobQueueName {name!r} is not a legal name")
+    if name in store.queues:
+        raise ClientError("Object already exists")
+    limits.JOB_QUEUES.check(len(store.queues) + 1)
+    _refuse_unknown(request)
+    detail = {
+        "jobQueueName": name,
+        "jobQueueArn": store.account.arn("job-queue", name),
+        "state": request.get("state", "ENABLED"),
+        "status": "CREATING",
+        "priority": request["priority"],
+        "computeEnvironmentOrder": _order(store, request.get("computeEnvironmentOrder", [])),
+        "jobStateTimeLimitActions": _actions(request.get("jobStateTimeLimitActions", [])),
+        "jobQueueType": "ECS",
+    }
+    limits.PRIORITY.check(request["priority"])
+    limits.TAGS.check(len(request.get("tags", {})))
+    queue = Resource(name, detail["jobQueueArn"], detail)
+    store.queues[name] = queue
+    store.tags[queue.arn] = dict(request.get("tags", {}))
+    return {"jobQueueName": name, "jobQueueArn": queue.arn}
+
+
+def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeJobQueues: those asked for that exist, or all."""
+    wanted = request.get("jobQueues")
+    found = [q for q in map(store.queue, wanted) if q] if wanted else list(store.queues.values())
+    return {"jobQueues": [q.detail | {"tags": dict(store.tags[q.arn])} for q in found]}
+
+
+def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateJobQueue."""
+    queue = store.existing_queue(request["jobQueue"])
+    _refuse_while_changing(queue)
+    _refuse_unknown(request)
+    changes: dict[str, Any] = {}
+    if "priority" in request:
+        limits.PRIORITY.check(request["priority"])
+        changes["priority"] = request["priority"]
+    if "computeEnvironmentOrder" in request:
+        changes["computeEnvironmentOrder"] = _order(store, request["computeEnvironmentOrder"])
+    if "jobStateTimeLimitActions" in request:
+        changes["jobStateTimeLimitActions"] = _actions(request["jobStateTimeLimitActions"])
+    if "state" in request:
+        changes["state"] = request["state"]
+    queue.detail |= changes
+    queue.move("UPDATING")
+    return {"jobQueueName": queue.name, "jobQueueArn": queue.arn}
+
+
+def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DeleteJobQueue: only when DISABLED. Its jobs are terminated."""
+    queue = store.existing_queue(request["jobQueue"])
+    _refuse_while_changing(queue)
+    if queue.detail["state"] != "DISABLED":
+        raise ClientError("Cannot delete, job queue state must be DISABLED")
+    queue.move("DELETING")
+    return {}
+
+
+def _refuse_unknown(request: dict[str, Any]) -> None:
+    for member in ("schedulingPolicyArn", "serviceEnvironmentOrder"):
+        if request.get(member):
+            raise ClientError(f"this sandbox does not have {member} of job queues")
+    if request.get("jobQueueType", "ECS") != "ECS":
+        raise ClientError("this sandbox has job queues of type ECS only")
+
+
+def _refuse_while_changing(queue: Resource) -> None:
+    if queue.detail["status"] in {"CREATING", "UPDATING", "DELETING"}:
+        raise ClientError("Cannot update, resource is being modified")
+
+
+def _order(store: Store, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    limits.ENVIRONMENTS_PER_QUEUE.check(len(order))
+    if len({item["order"] for item in order}) < len(order):
+        raise ClientError("computeEnvironmentOrder has an order twice")
+    environments = [store.existing_environment(item["computeEnvironment"]) for item in order]
+    for environment in environments:
+        if environment.detail["status"] not in {"VALID", "UPDATING"}:
+            raise ClientError(f"{environment.name} is not VALID")
+    types = [found for environment in environments for found in instance_types(environment)]
+    if len({is_arm(found.name) for found in types}) > 1:
+        raise ClientError("all compute environments of a job queue must be of one architecture")
+    resolved = [
+        {"order": item["order"], "computeEnvironment": environment.arn}
+        for item, environment in zip(order, environments, strict=True)
+    ]
+    return sorted(resolved, key=lambda item: item["order"])
+
+
+def _actions(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for action in actions:
+        limits.STATE_TIME_LIMIT_S.check(action["maxTimeSeconds"])
+        if action["reason"] not in TIME_LIMIT_REASONS:
+            raise ClientError(
+                f"jobStateTimeLimitActions.reason {action['reason']!r}: the reasons are "
+                f"{', '.join(sorted(TIME_LIMIT_REASONS))}"
+            )
+    if len({action["reason"] for action in actions}) < len(actions):
+        raise ClientError("jobStateTimeLimitActions has a reason twice")
+    return actions

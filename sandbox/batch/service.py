@@ -1,0 +1,116 @@
+"""The Batch service: HTTP in, HTTP out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sandbox.batch import definitions, environments, jobs, limits, queues
+from sandbox.batch.account import Account
+from sandbox.batch.errors import BatchError, ClientError
+from sandbox.batch.executor import Executor
+from sandbox.batch.protocol import Protocol
+from sandbox.batch.scheduler import Scheduler
+from sandbox.batch.store import Store, new_id
+
+Operation = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+
+class Batch:
+    """Batch in one region. `start` lets time move, `close` ends all jobs."""
+
+    def __init__(
+        self, account: Account, *, slots: int, work_dir: Path, image_root: Path, grace_s: float
+    ) -> None:
+        self.store = Store(account)
+        self.scheduler = Scheduler(
+            self.store, Executor(image_root, grace_s), slots=slots, work_dir=work_dir
+        )
+        self.protocol = Protocol()
+        self._operations = self._table()
+
+    def operation_name(self, method: str, path: str) -> str:
+        """Which operation that is.
+
+        Raises ClientError where there is none.
+        """
+        return str(self.protocol.route(method, path)[0].name)
+
+    def handle(self, method: str, path: str, query: Mapping[str, list[str]], body: bytes) -> Answer:
+        """Answers one request."""
+        try:
+            operation, uri = self.protocol.route(method, path)
+            perform = self._operations.get(operation.name)
+            if perform is None:
+                raise ClientError(f"this sandbox does not have the operation {operation.name}")
+            request = self.protocol.parse(operation, uri, query, body)
+            with self.store.lock:
+                answer = perform(request)
+            rendered = self.protocol.render(operation, answer)
+        except BatchError as err:
+            return error_answer(err)
+        self.scheduler.wake()
+        return Answer(200, rendered, _headers())
+
+    def _table(self) -> dict[str, Operation]:
+        store, now = self.store, self.scheduler.now_ms
+        return {
+            "CreateComputeEnvironment": lambda r: environments.create(store, r),
+            "DescribeComputeEnvironments": lambda r: environments.describe(store, r),
+            "UpdateComputeEnvironment": lambda r: environments.update(store, r),
+            "DeleteComputeEnvironment": lambda r: environments.delete(store, r),
+            "CreateJobQueue": lambda r: queues.create(store, r),
+            "DescribeJobQueues": lambda r: queues.describe(store, r),
+            "UpdateJobQueue": lambda r: queues.update(store, r),
+            "DeleteJobQueue": lambda r: queues.delete(store, r),
+            "RegisterJobDefinition": lambda r: definitions.register(store, r),
+            "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
+            "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
+            "SubmitJob": lambda r: jobs.submit(store, r, now()),
+            "DescribeJobs": lambda r: jobs.describe(store, r, now()),
+            "ListJobs": lambda r: jobs.list_jobs(store, r, now()),
+            "CancelJob": lambda r: jobs.cancel(store, r, now()),
+            "TerminateJob": lambda r: jobs.terminate(store, r, now()),
+            "CancelJobs": lambda r: jobs.bulk(store, jobs.cancel, r, now()),
+            "TerminateJobs": lambda r: jobs.bulk(store, jobs.terminate, r, now()),
+            "TagResource": self._tag,
+            "UntagResource": self._untag,
+            "ListTagsForResource": lambda r: {"tags": dict(self._tags(r["resourceArn"]))},
+        }
+
+    def _tags(self, arn: str) -> dict[str, str]:
+        if arn not in self.store.tags:
+            raise ClientError(f"{arn} does not exist")
+        return self.store.tags[arn]
+
+    def _tag(self, request: dict[str, Any]) -> dict[str, Any]:
+        merged = self._tags(request["resourceArn"]) | request["tags"]
+        limits.TAGS.check(len(merged))
+        self.store.tags[request["resourceArn"]] = merged
+        return {}
+
+    def _untag(self, request: dict[str, Any]) -> dict[str, Any]:
+        tags = self._tags(request["resourceArn"])
+        for key in request["tagKeys"]:
+            tags.pop(key, None)
+        return {}
+
+
+def error_answer(err: BatchError) -> Answer:
+    """The error as AWS sends one in rest-json."""
+    body = json.dumps({"message": str(err)}).encode()
+    return Answer(err.status, body, _headers() | {"x-amzn-errortype": err.code})
+
+
+def _headers() -> dict[str, str]:
+    return {"Content-Type": "application/json", "x-amzn-RequestId": new_id()}

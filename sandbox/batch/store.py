@@ -1,0 +1,191 @@
+"""All that one Batch remembers: environments, queues, definitions, jobs. Mutable, no I/O.
+
+Whoever reads or changes it holds `lock`.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import deque
+from typing import Any
+
+from sandbox.batch import states
+from sandbox.batch.account import Account
+from sandbox.batch.errors import ClientError
+
+
+class Resource:
+    """A compute environment or a job queue: its document as AWS describes it."""
+
+    def __init__(self, name: str, arn: str, detail: dict[str, Any]) -> None:
+        self.name = name
+        self.arn = arn
+        self.detail = detail
+        self.faults: list[str] = []
+        """What makes it INVALID when its current change is through."""
+
+    def move(self, status: str, reason: str | None = None) -> None:
+        self.detail["status"] = states.move(states.RESOURCE_MOVES, self.detail["status"], status)
+        self.detail["statusReason"] = reason
+
+
+class Job:
+    """A single job, an array parent, or one child of it."""
+
+    __slots__ = (
+        "again",
+        "arn",
+        "attempts",
+        "cancelled",
+        "children",
+        "container",
+        "counts",
+        "created_ms",
+        "id",
+        "index",
+        "name",
+        "parent",
+        "spec",
+        "started_ms",
+        "status",
+        "status_reason",
+        "stop",
+        "stopped_ms",
+        "terminated",
+        "unstarted",
+        "unstarted_status",
+    )
+
+    def __init__(self, job_id: str, arn: str, spec: dict[str, Any], created_ms: int) -> None:
+        self.id = job_id
+        self.arn = arn
+        self.name: str = spec["jobName"]
+        self.spec = spec
+        """What SubmitJob and the definition say, merged; shared by all children of an array."""
+        self.created_ms = created_ms
+        self.status = states.SUBMITTED
+        self.status_reason: str | None = None
+        self.started_ms: int | None = None
+        self.stopped_ms: int | None = None
+        self.attempts: list[dict[str, Any]] = []
+        self.container: dict[str, Any] = {}
+        self.cancelled = False
+        self.terminated = False
+        self.stop: str | None = None
+        """The reason with which a started job is to be stopped."""
+        self.parent: Job | None = None
+        self.index: int | None = None
+        self.children: dict[int, Job] = {}
+        self.unstarted: deque[int] = deque()
+        """Indexes of an array's children that have no object yet."""
+        self.unstarted_status = states.SUBMITTED
+        """The state of the children that have no object yet."""
+        self.again: deque[Job] = deque()
+        """Children that wait for another attempt."""
+        self.counts: dict[str, int] = {}
+        """An array's children by state."""
+
+    @property
+    def size(self) -> int:
+        """Children of an array, 0 for other jobs."""
+        return int(self.spec.get("arrayProperties", {}).get("size", 0)) if not self.parent else 0
+
+    def move(self, status: str, reason: str | None = None) -> None:
+        """Another state; the parent's counts follow."""
+        old, self.status = self.status, states.move(states.JOB_MOVES, self.status, status)
+        if reason is not None:
+            self.status_reason = reason
+        if self.parent is not None:
+            self.parent.counts[old] -= 1
+            self.parent.counts[status] = self.parent.counts.get(status, 0) + 1
+
+    def child(self, index: int, created_ms: int) -> Job:
+        """The child of that index, made when it is first needed."""
+        if index in self.children:
+            return self.children[index]
+        child = Job(f"{self.id}:{index}", f"{self.arn}:{index}", self.spec, created_ms)
+        child.parent, child.index = self, index
+        child.status = self.unstarted_status
+        self.children[index] = child
+        return child
+
+    def move_unstarted(self, status: str) -> None:
+        """All children that have not begun go to another state together."""
+        old, self.unstarted_status = self.unstarted_status, status
+        for child in self.children.values():
+            if child.status == old:
+                child.move(status)
+        rest = self.counts.pop(old, 0)
+        self.counts[status] = self.counts.get(status, 0) + rest
+
+
+class Store:
+    """The account's Batch resources in one region."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.lock = threading.RLock()
+        self.environments: dict[str, Resource] = {}
+        self.queues: dict[str, Resource] = {}
+        self.definitions: dict[str, list[dict[str, Any]]] = {}
+        """By name, all revisions; revision N at N - 1."""
+        self.jobs: dict[str, Job] = {}
+        self.tags: dict[str, dict[str, str]] = {}
+        self.waiting: dict[str, deque[Job]] = {}
+        """By queue ARN, jobs that are not over, in order of submission."""
+
+    def environment(self, name_or_arn: str) -> Resource | None:
+        return self.environments.get(name_or_arn.rpartition("/")[2])
+
+    def queue(self, name_or_arn: str) -> Resource | None:
+        return self.queues.get(name_or_arn.rpartition("/")[2])
+
+    def existing_environment(self, name_or_arn: str) -> Resource:
+        """Raises ClientError when there is none."""
+        found = self.environment(name_or_arn)
+        if found is None:
+            raise ClientError(f"{name_or_arn} does not exist")
+        return found
+
+    def existing_queue(self, name_or_arn: str) -> Resource:
+        """Raises ClientError when there is none."""
+        found = self.queue(name_or_arn)
+        if found is None:
+            raise ClientError(f"JobQueue {name_or_arn} not found")
+        return found
+
+    def find_job(self, job_id: str, now_ms: int) -> Job | None:
+        """The job of that id; a child of an array is made when it is asked for."""
+        parent_id, colon, index = job_id.partition(":")
+        job = self.jobs.get(parent_id)
+        if job is None or not colon:
+            return job
+        if not index.isdigit() or int(index) >= job.size:
+            return None
+        return job.child(int(index), now_ms)
+
+    def find_definition(self, name_or_arn: str) -> dict[str, Any] | None:
+        """The definition of that name (its latest active revision), name:revision or ARN."""
+        name, _, revision = name_or_arn.rpartition("/")[2].partition(":")
+        revisions = self.definitions.get(name, [])
+        if revision:
+            exists = revision.isascii() and revision.isdigit() and int(revision) <= len(revisions)
+            return revisions[int(revision) - 1] if exists and int(revision) else None
+        active = [d for d in revisions if d["status"] == "ACTIVE"]
+        return active[-1] if active else None
+
+    def definition(self, name_or_arn: str) -> dict[str, Any]:
+        """As find_definition.
+
+        Raises ClientError when there is none.
+        """
+        found = self.find_definition(name_or_arn)
+        if found is None:
+            raise ClientError(f"JobDefinition {name_or_arn} not found")
+        return found
+
+
+def new_id() -> str:
+    """A job's, task's or instance's id."""
+    return str(uuid.uuid4())

@@ -1,0 +1,211 @@
+"""`python -m sandbox up|down|status|env|fault …`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sandbox import lifecycle
+from sandbox.faults import KINDS
+
+PROVIDER_BIN = Path(__file__).parent / "provider" / "bin"
+
+
+def _folder(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path:
+    return Path(value or os.environ.get("RUNFLEET_SANDBOX_DIR") or ".sandbox").resolve()
+
+
+folder_option = click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    callback=_folder,
+    help="The sandbox's folder.  [default: RUNFLEET_SANDBOX_DIR, else .sandbox]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """A local AWS: Batch that really runs the jobs, and what a fleet needs around it.
+
+    Jobs run as processes of yours, with your rights, on this machine.
+    """
+
+
+@main.command()
+@folder_option
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="[default: a free one]")
+@click.option("--region", default="us-east-1", show_default=True)
+@click.option(
+    "--slots",
+    type=click.IntRange(1, 1024),
+    default=os.cpu_count() or 1,
+    show_default="the machine's cores",
+    help="Jobs that run at a time.",
+)
+@click.option(
+    "--image-root",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    default=".",
+    help="The folder whose files every job finds in its own.  [default: this folder]",
+)
+@click.option(
+    "--stop-timeout",
+    type=click.FloatRange(0, 3600),
+    default=30.0,
+    show_default=True,
+    help="Seconds from SIGTERM to SIGKILL.",
+)
+@click.option("--foreground", is_flag=True, help="Stay; Ctrl-C ends it.")
+def up(
+    folder: Path,
+    port: int,
+    region: str,
+    slots: int,
+    image_root: Path,
+    stop_timeout: float,
+    foreground: bool,  # noqa: FBT001 # click passes by name
+) -> None:
+    """Start the sandbox."""
+    running = lifecycle.read_state(folder)
+    if running:
+        click.echo(f"the sandbox is running at http://127.0.0.1:{running.port} ({folder})")
+        _tell_env(folder)
+        return
+    options = lifecycle.Options(
+        folder=folder,
+        port=port,
+        region=region,
+        slots=slots,
+        image_root=image_root,
+        grace_s=stop_timeout,
+    )
+    if foreground:
+        lifecycle.clean_up(folder)
+        folder.mkdir(parents=True)
+        click.echo("the sandbox runs until Ctrl-C; in another terminal:")
+        _tell_env(folder)
+        try:
+            sys.exit(lifecycle.guard(options))
+        finally:
+            lifecycle.clean_up(folder)
+    state = lifecycle.start(options)
+    click.echo(f"the sandbox is up at http://127.0.0.1:{state.port} ({folder})")
+    _tell_env(folder)
+
+
+@main.command()
+@folder_option
+def down(folder: Path) -> None:
+    """End the sandbox, all its jobs, and all that it remembers."""
+    if lifecycle.stop(folder):
+        click.echo("the sandbox is down")
+    else:
+        click.echo(f"no sandbox is running in {folder}", err=True)
+
+
+@main.command()
+@folder_option
+@json_option
+def status(folder: Path, as_json: bool) -> None:  # noqa: FBT001 # click passes by name
+    """Tell whether it runs, and what it does."""
+    state = _running(folder)
+    facts = lifecycle.control(state.port, "GET", "status")
+    if as_json:
+        click.echo(json.dumps(facts | {"port": state.port, "dir": str(folder)}))
+        return
+    click.echo(
+        f"up at http://127.0.0.1:{state.port} for {facts['uptime']} s, {facts['jobs']} jobs, "
+        f"{len(facts['running'])} running in {facts['slots']} slots"
+    )
+
+
+@main.command()
+@folder_option
+def env(folder: Path) -> None:
+    """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
+    state = _running(folder)
+    variables = lifecycle.client_environment(folder, state.port, state.region)
+    for name in ("pulumi", "pulumi-home", "home"):
+        (folder / name).mkdir(exist_ok=True)
+    for name in lifecycle.UNSET:
+        click.echo(f"unset {name}")
+    for name, value in variables.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    if str(PROVIDER_BIN) not in os.environ.get("PATH", "").split(os.pathsep):
+        click.echo(f'export PATH={shlex.quote(str(PROVIDER_BIN))}:"$PATH"')
+
+
+@main.group()
+def fault() -> None:
+    """Make the next calls fail, or take a machine away."""
+
+
+@fault.command("add", epilog="Kinds: " + "; ".join(f"{k}: {v}" for k, v in KINDS.items()) + ".")
+@folder_option
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.option("--service", default="batch", show_default=True, help="`*` is any.")
+@click.option("--operation", default="*", show_default=True, help="As AWS names it: SubmitJob.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--after", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--seconds", type=click.FloatRange(0), default=0.0, help="For latency.")
+def fault_add(folder: Path, **fault: Any) -> None:
+    """Strike the next COUNT calls that match, after letting AFTER through."""
+    lifecycle.control(_running(folder).port, "POST", "faults", fault)
+
+
+@fault.command("interrupt")
+@folder_option
+@click.argument("job_id")
+def fault_interrupt(folder: Path, job_id: str) -> None:
+    """Take the instance under a running job away, as Spot does."""
+    answer = lifecycle.control(_running(folder).port, "POST", "interrupt", {"jobId": job_id})
+    click.echo(f"the instance {answer['instance']} is gone")
+
+
+@fault.command("list")
+@folder_option
+def fault_list(folder: Path) -> None:
+    """Show the faults that struck and those that wait."""
+    click.echo(json.dumps(lifecycle.control(_running(folder).port, "GET", "faults"), indent=1))
+
+
+@fault.command("clear")
+@folder_option
+def fault_clear(folder: Path) -> None:
+    """Forget the faults that wait."""
+    lifecycle.control(_running(folder).port, "DELETE", "faults")
+
+
+@main.command("_guard", hidden=True)
+@click.argument("options")
+def guard(options: str) -> None:
+    """Watch over the server."""
+    sys.exit(lifecycle.guard(lifecycle.parse_options(options)))
+
+
+@main.command("_server", hidden=True)
+@click.argument("options")
+def server(options: str) -> None:
+    """Answer."""
+    lifecycle.serve(lifecycle.parse_options(options))
+
+
+def _running(folder: Path) -> lifecycle.State:
+    state = lifecycle.read_state(folder)
+    if state is None:
+        raise lifecycle.SandboxError(f"no sandbox is running in {folder}: python -m sandbox up")
+    return state
+
+
+def _tell_env(folder: Path) -> None:
+    usual = folder == _folder(None, None, None)  # type: ignore[arg-type] # neither is looked at
+    option = "" if usual else f" --dir {shlex.quote(str(folder))}"
+    click.echo(f'  eval "$(python -m sandbox env{option})"')

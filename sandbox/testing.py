@@ -1,0 +1,98 @@
+"""A sandbox inside a test's own process: `with running() as sandbox:`."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sandbox.faults import Fault
+from sandbox.lifecycle import client_environment, control
+from sandbox.server import Sandbox, listen
+
+
+class Running:
+    """A sandbox that answers at `endpoint`; `dir` is its folder."""
+
+    def __init__(self, app: Sandbox, port: int, folder: Path) -> None:
+        self.app = app
+        self.port = port
+        self.dir = folder
+        self.endpoint = f"http://127.0.0.1:{port}"
+
+    def env(self) -> dict[str, str]:
+        """What `python -m sandbox env` exports for this sandbox."""
+        return client_environment(self.dir, self.port, self.app.region)
+
+    def client(self, service: str, **options: Any) -> Any:
+        """A boto3 client of the sandbox."""
+        import boto3  # noqa: PLC0415 # takes half a second
+
+        connect: Any = boto3.client  # its overloads name each service
+        return connect(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=self.app.region,
+            aws_access_key_id="sandbox",
+            aws_secret_access_key="sandbox",  # noqa: S106 # any will do
+            **options,
+        )
+
+    def calls(self) -> dict[str, int]:
+        """Calls so far, by `service.Operation`."""
+        return self.app.faults.calls()
+
+    def fault(self, kind: str, **options: Any) -> None:
+        """Asks for a fault (sandbox.faults)."""
+        self.app.faults.add(Fault(kind=kind, **options))
+
+    def interrupt(self, job_id: str) -> None:
+        """Takes the instance under a running job away."""
+        control(self.port, "POST", "interrupt", {"jobId": job_id})
+
+
+@contextlib.contextmanager
+def running(
+    *,
+    region: str = "us-east-1",
+    slots: int = 4,
+    image_root: Path | None = None,
+    grace_s: float = 1.0,
+) -> Iterator[Running]:
+    """A sandbox on a free port; its jobs and its folder are gone at the end.
+
+    moto keeps its state in the process: two at a time share all but Batch.
+    """
+    with tempfile.TemporaryDirectory(prefix="runfleet-sandbox-") as name:
+        folder = Path(name)
+        empty = folder / "image"
+        empty.mkdir()
+        app = Sandbox(
+            region=region,
+            slots=slots,
+            work_dir=folder / "work",
+            image_root=image_root or empty,
+            grace_s=grace_s,
+        )
+        server = listen(app)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield Running(app, server.port, folder)
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+            app.close()
+            _reset_moto()
+
+
+def _reset_moto() -> None:
+    from moto.core.base_backend import BackendDict  # noqa: PLC0415 # loaded by then
+
+    instances: Any = vars(BackendDict)["_instances"]  # moto's own reset walks them too
+    for backends in list(instances):
+        backends.reset()
