@@ -1,0 +1,134 @@
+"""Pulumi component: the compute environments and job queues of one instance type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_aws import batch, ec2
+
+from infra.plan import ComputePlan, QueuePlan, TypePlan
+
+ROOT_DEVICE = "/dev/xvda"
+"""Of every ECS-optimised image of Amazon Linux."""
+
+
+class TypeQueues(pulumi.ComponentResource):
+    """`queues` by logical name. Adding or taking away one touches no other instance type."""
+
+    def __init__(
+        self,
+        plan: TypePlan,
+        *,
+        security_group_id: pulumi.Input[str],
+        instance_profile_arn: pulumi.Input[str],
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`after` has to exist before the first machine starts and until the last one is gone."""
+        super().__init__("runfleet:infra:TypeQueues", plan.instance_type, None, opts)
+        environments = {
+            compute.name: self._environment(
+                compute, security_group_id, instance_profile_arn, after
+            ).arn
+            for compute in plan.compute
+        }
+        self.queues = {
+            queue.name: self._queue(queue, [environments[name] for name in queue.compute])
+            for queue in plan.queues
+        }
+        self.register_outputs({name: queue.arn for name, queue in self.queues.items()})
+
+    def _environment(
+        self,
+        plan: ComputePlan,
+        security_group_id: pulumi.Input[str],
+        instance_profile_arn: pulumi.Input[str],
+        after: Sequence[pulumi.Resource],
+    ) -> batch.ComputeEnvironment:
+        template = self._launch_template(plan)
+        return batch.ComputeEnvironment(
+            plan.name,
+            name_prefix=plan.environment_name_prefix,
+            type="MANAGED",
+            state="ENABLED",
+            # No service_role: with Batch's own service-linked role it updates in place. No
+            # desired_vcpus: that is Batch's to move.
+            compute_resources={
+                "type": plan.market,
+                "allocation_strategy": plan.allocation_strategy,
+                "bid_percentage": plan.bid_percentage,
+                "min_vcpus": 0,
+                "max_vcpus": plan.max_vcpus,
+                "instance_types": [plan.instance_type],
+                "instance_role": instance_profile_arn,
+                "security_group_ids": [security_group_id],
+                "subnets": list(plan.subnet_ids),
+                "ec2_configurations": [
+                    {"image_type": plan.image_type, "image_id_override": plan.image_id}
+                ],
+                "launch_template": {
+                    "launch_template_id": template.id,
+                    # A number, so that a new version shows in the plan; $Latest would not.
+                    "version": template.latest_version.apply(str),
+                },
+            },
+            update_policy={
+                "terminate_jobs_on_update": False,
+                "job_execution_timeout_minutes": plan.job_execution_timeout_minutes,
+            },
+            tags=plan.tags,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+        )
+
+    def _launch_template(self, plan: ComputePlan) -> ec2.LaunchTemplate:
+        return ec2.LaunchTemplate(
+            plan.name,
+            name_prefix=plan.template_name_prefix,
+            description="Machines of a runfleet fleet",
+            # Jobs share the machine's network: one hop reaches them, none beyond.
+            metadata_options={
+                "http_endpoint": "enabled",
+                "http_tokens": "required",
+                "http_put_response_hop_limit": 1,
+            },
+            block_device_mappings=[
+                {
+                    "device_name": ROOT_DEVICE,
+                    "ebs": {
+                        "volume_size": plan.root_volume_gib,
+                        "volume_type": "gp3",
+                        "encrypted": "true",
+                        "delete_on_termination": "true",
+                    },
+                }
+            ],
+            user_data=plan.user_data,
+            tag_specifications=[
+                {"resource_type": kind, "tags": plan.tags} for kind in ("instance", "volume")
+            ],
+            tags=plan.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _queue(self, plan: QueuePlan, environments: list[pulumi.Output[str]]) -> batch.JobQueue:
+        return batch.JobQueue(
+            plan.resource_name,
+            state="ENABLED",
+            priority=plan.priority,
+            compute_environment_orders=[
+                {"order": order, "compute_environment": arn}
+                for order, arn in enumerate(environments, start=1)
+            ],
+            job_state_time_limit_actions=[
+                {
+                    "action": "CANCEL",
+                    "state": "RUNNABLE",
+                    "reason": limit.reason,
+                    "max_time_seconds": limit.max_time_seconds,
+                }
+                for limit in plan.time_limits
+            ],
+            tags=plan.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )

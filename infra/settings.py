@@ -1,0 +1,135 @@
+"""Stack configuration (`runfleet:` keys of Pulumi.<stack>.yaml) to typed Settings. Pure.
+
+A new key is a field here (its camelCase name is the key), and its default and description in
+Pulumi.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from infra.mistakes import Mistake
+from infra.reading import Reader
+
+NAMESPACE = "runfleet"
+
+MaxVcpus = Annotated[int, Meta(ge=1, le=100_000)]
+BidPercentage = Annotated[int, Meta(ge=1, le=100)]
+ImageId = Annotated[
+    str,
+    Meta(
+        pattern="ami-([0-9a-f]{8}|[0-9a-f]{17})",
+        description="the id of an AMI, ami- and 8 or 17 hexadecimal digits",
+    ),
+]
+VpcId = Annotated[
+    str,
+    Meta(
+        pattern="(vpc-([0-9a-f]{8}|[0-9a-f]{17}))?",
+        description="the id of a VPC, vpc- and 8 or 17 hexadecimal digits; empty for the default VPC",
+    ),
+]
+SubnetId = Annotated[
+    str,
+    Meta(
+        pattern="subnet-([0-9a-f]{8}|[0-9a-f]{17})",
+        description="the id of a subnet, subnet- and 8 or 17 hexadecimal digits",
+    ),
+]
+Image = Annotated[
+    str,
+    Meta(
+        pattern=r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}",
+        description="a container image as docker pull takes it",
+    ),
+]
+# The characters that every AWS service takes in tags (Tagging AWS resources, "Tag naming").
+TagName = Annotated[
+    str,
+    Meta(
+        pattern=r"(?![Aa][Ww][Ss]:)[\w .:/=+@-]{1,128}",
+        description="a tag name of 1 to 128 letters, digits, spaces and _.:/=+-@ that does not begin with aws:",
+    ),
+]
+TagValue = Annotated[
+    str,
+    Meta(
+        pattern=r"[\w .:/=+@-]{0,256}",
+        description="a tag value of at most 256 letters, digits, spaces and _.:/=+-@",
+    ),
+]
+# What CloudWatch Logs accepts (PutRetentionPolicy).
+RetentionDays = Literal[
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
+]  # fmt: skip
+
+
+class TypeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One item of instanceTypes. None: as the stack has it."""
+
+    shorthand: ClassVar[str] = "type"
+
+    type: str
+    spot: bool | None = None
+    on_demand: bool | None = None
+    max_vcpus: MaxVcpus | None = None
+    spot_bid_percentage: BidPercentage | None = None
+    image_id: ImageId | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a team can choose. Each is well-formed; whether all go together is infra.choices'."""
+
+    instance_types: tuple[TypeSettings | None, ...] = tuple(
+        TypeSettings(type=name)
+        for name in (
+            "g4dn.4xlarge",
+            "g4dn.xlarge",
+            "r5ad.large",
+            "c6g.medium",
+            "m6gd.medium",
+            "c5a.large",
+        )
+    )
+    """None stands for an item that could not be read."""
+    spot: bool = True
+    on_demand: bool = True
+    max_vcpus: MaxVcpus = 256
+    """Of each queue."""
+    spot_bid_percentage: BidPercentage = 100
+    """Of the on-demand price."""
+    longest_job_hours: Annotated[int, Meta(ge=1, le=6)] = 6
+    """How long running jobs may go on when an edit makes Batch renew the machines. The AWS
+    provider takes no more than 360 minutes."""
+    vpc_id: VpcId = ""
+    subnet_ids: tuple[SubnetId, ...] = ()
+    root_volume_gib: Annotated[int, Meta(ge=30, le=16_384)] = 100
+    """The ECS image needs 30; CUDA images do not fit in what that leaves."""
+    image: Image = "public.ecr.aws/docker/library/python:3.12-slim"
+    log_retention_days: RetentionDays = 90
+    tags: dict[TagName, TagValue] = {}
+
+
+def read_settings(
+    config: Mapping[str, str], *, secret_keys: frozenset[str] = frozenset()
+) -> tuple[Settings, list[Mistake]]:
+    """The settings in `config`, whose keys are full ones (`runfleet:maxVcpus`), and all that is
+    wrong with them. Keys of other namespaces belong to others; a wrong setting has its default
+    in the result, so that the rest can still be checked. No message shows a value of
+    `secret_keys`.
+    """
+    prefix = f"{NAMESPACE}:"
+    own = {key[len(prefix) :]: text for key, text in config.items() if key.startswith(prefix)}
+    reader = Reader()
+    values = reader.read_fields(
+        Settings,
+        own,
+        path=lambda key: f"{prefix}{key}",
+        secret=frozenset(key.removeprefix(prefix) for key in secret_keys),
+        top=True,
+    )
+    return Settings(**values), reader.mistakes
