@@ -1,10 +1,16 @@
 """The Pulumi program of a runfleet stack: `pulumi up` builds the fleet that its settings describe."""
 
+import sys
+
 import pulumi
 from pulumi.runtime import get_config_env, get_config_secret_keys_env
 
-from infra.mistakes import Refused, told
+from infra.lookup import NoAnswer
+from infra.mistakes import Refused
 from infra.program import build_fleet, planned_fleet
+
+ALREADY_TOLD = 32
+"""Exit status by which Pulumi's language host knows that the user has seen the reason."""
 
 try:
     plan = planned_fleet(
@@ -13,6 +19,7 @@ try:
         stack=pulumi.get_stack(),
         project=pulumi.get_project(),
     )
-except Refused as refused:
-    raise pulumi.RunError(told(refused.mistakes, stack=pulumi.get_stack())) from None
+except (Refused, NoAnswer) as reason:
+    pulumi.log.error(reason.told(pulumi.get_stack()))
+    sys.exit(ALREADY_TOLD)
 pulumi.export("fleet", build_fleet(plan))

@@ -17,18 +17,29 @@ VPC_KEY = f"{NAMESPACE}:vpcId"
 SUBNETS_KEY = f"{NAMESPACE}:subnetIds"
 
 
+class NoAnswer(Exception):
+    """AWS, or the provider on the way to it, did not say what was asked."""
+
+    def told(self, stack: str) -> str:
+        return (
+            f"stack {stack} can not be planned: {self}\n"
+            "Check the credentials (aws sts get-caller-identity) and the region "
+            "(pulumi config get aws:region), then type: pulumi up"
+        )
+
+
 def fetch_account(settings: Settings, instance_types: Iterable[str]) -> Account:
     """What stands in the account and region that the provider is set up for.
 
-    One call, and one more per subnet. Raises Refused where the settings name what is not there,
-    and where AWS does not answer.
+    Six calls, and one more per subnet. Raises Refused where the settings name what is not there,
+    NoAnswer where AWS does not say.
     """
-    identity = _ask("aws:region", aws.get_caller_identity)
-    partition = _ask("aws:region", aws.get_partition)
+    identity = _ask(aws.get_caller_identity)
+    partition = _ask(aws.get_partition)
     vpc_id, subnets = _fetch_network(settings)
     return Account(
         account=identity.account_id,
-        region=_ask("aws:region", aws.get_region).region,
+        region=_ask(aws.get_region).region,
         partition=partition.partition,
         dns_suffix=partition.dns_suffix,
         vpc_id=vpc_id,
@@ -39,58 +50,64 @@ def fetch_account(settings: Settings, instance_types: Iterable[str]) -> Account:
 
 def _fetch_network(settings: Settings) -> tuple[str, tuple[Subnet, ...]]:
     """The VPC and its subnets: those named, else all of the VPC named, else of the default one."""
-    vpc_id = settings.vpc_id
     if not settings.subnet_ids:
-        vpc_id = vpc_id or _default_vpc()
-        subnet_ids = _subnets_of(vpc_id)
+        vpc_id = settings.vpc_id or _default_vpc()
+        found = [_ask(aws.ec2.get_subnet, id=name) for name in _subnets_of(vpc_id)]
     else:
-        subnet_ids = settings.subnet_ids
-    found = {subnet_id: _subnet(subnet_id) for subnet_id in subnet_ids}
-    vpc_id = vpc_id or next(iter(found.values())).vpc_id
-    mistakes = [
+        found = _named_subnets(settings.subnet_ids)
+        vpc_id = settings.vpc_id or found[0].vpc_id
+    strangers = [
         Mistake(
             path=f"{SUBNETS_KEY}[{index}]",
-            problem=f"{subnet_id} lies in {subnet.vpc_id}, not in {vpc_id}; a fleet has one VPC",
+            problem=f"{subnet.id} lies in {subnet.vpc_id}, not in {vpc_id}; a fleet has one VPC",
         )
-        for index, (subnet_id, subnet) in enumerate(found.items())
+        for index, subnet in enumerate(found)
         if subnet.vpc_id != vpc_id
     ]
-    if mistakes:
-        raise Refused(mistakes)
-    return vpc_id, tuple(
-        Subnet(id=subnet_id, zone=subnet.availability_zone) for subnet_id, subnet in found.items()
-    )
+    if strangers:
+        raise Refused(strangers)
+    return vpc_id, tuple(Subnet(id=s.id, zone=s.availability_zone) for s in found)
 
 
 def _default_vpc() -> str:
-    missing = (
-        f"this region has no default VPC; name a VPC, or subnets of it in {SUBNETS_KEY}",
-        f"pulumi config set {VPC_KEY} vpc-…",
-    )
-    return str(_ask(VPC_KEY, lambda: aws.ec2.get_vpc(default=True), missing=missing).id)
+    vpc = _ask(aws.ec2.get_vpc, default=True, or_none=True)
+    if vpc is None:
+        problem = f"the region has no default VPC; name one here, or subnets in {SUBNETS_KEY}"
+        command = f"pulumi config set {VPC_KEY} vpc-…"
+        raise Refused([Mistake(path=VPC_KEY, problem=problem, command=command)])
+    return str(vpc.id)
 
 
 def _subnets_of(vpc_id: str) -> Sequence[str]:
     in_vpc = aws.ec2.GetSubnetsFilterArgs(name="vpc-id", values=[vpc_id])
-    ids: list[str] = _ask(VPC_KEY, lambda: aws.ec2.get_subnets(filters=[in_vpc])).ids
+    ids: list[str] = _ask(aws.ec2.get_subnets, filters=[in_vpc]).ids
     if not ids:
-        problem = f"there is no VPC {vpc_id} with a subnet in this region and account"
+        problem = f"the account has no VPC {vpc_id} with a subnet in this region"
         raise Refused([Mistake(path=VPC_KEY, problem=problem)])
     return sorted(ids)
 
 
-def _subnet(subnet_id: str) -> Any:
-    missing = (f"there is no subnet {subnet_id} in this region and account", "")
-    return _ask(SUBNETS_KEY, lambda: aws.ec2.get_subnet(id=subnet_id), missing=missing)
+def _named_subnets(subnet_ids: Sequence[str]) -> list[Any]:
+    found = [_ask(aws.ec2.get_subnet, id=name, or_none=True) for name in subnet_ids]
+    missing = [
+        Mistake(
+            path=f"{SUBNETS_KEY}[{index}]",
+            problem=f"the account has no subnet {subnet_id} in this region",
+        )
+        for index, (subnet_id, subnet) in enumerate(zip(subnet_ids, found, strict=True))
+        if subnet is None
+    ]
+    if missing:
+        raise Refused(missing)
+    return found
 
 
 def _fetch_zones(instance_types: Sequence[str]) -> dict[str, frozenset[str]]:
+    wanted = aws.ec2.GetInstanceTypeOfferingsFilterArgs(
+        name="instance-type", values=list(instance_types)
+    )
     offered = _ask(
-        f"{NAMESPACE}:instanceTypes",
-        lambda: aws.ec2.get_instance_type_offerings(
-            location_type="availability-zone",
-            filters=[{"name": "instance-type", "values": list(instance_types)}],
-        ),
+        aws.ec2.get_instance_type_offerings, location_type="availability-zone", filters=[wanted]
     )
     zones: defaultdict[str, set[str]] = defaultdict(set)
     for instance_type, zone in zip(offered.instance_types, offered.locations, strict=True):
@@ -98,21 +115,11 @@ def _fetch_zones(instance_types: Sequence[str]) -> dict[str, frozenset[str]]:
     return {instance_type: frozenset(found) for instance_type, found in zones.items()}
 
 
-def _ask(path: str, call: Callable[[], Any], *, missing: tuple[str, str] | None = None) -> Any:
-    """What `call` answers; Refused, on `path`, if it has no answer.
-
-    `missing` is what to say, and to type, when AWS knows no such thing.
-    """
+def _ask(function: Callable[..., Any], *, or_none: bool = False, **arguments: Any) -> Any:
+    """What `function` answers. Where AWS knows no such thing: None if `or_none`, else NoAnswer."""
     try:
-        return call()
+        return function(**arguments)
     except Exception as err:  # Pulumi raises a bare Exception when a provider's function fails
-        said = str(err)
-        if missing and re.search(r"no matching|NotFound|not found|empty result", said):
-            problem, command = missing
-        else:
-            problem, command = f"AWS did not answer: {_first_line(said)}", ""
-        raise Refused([Mistake(path=path, problem=problem, command=command)]) from err
-
-
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else "without a reason"
+        if or_none and re.search(r"no matching|\.NotFound\b|empty result", str(err)):
+            return None
+        raise NoAnswer(str(err).strip()) from err

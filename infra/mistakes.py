@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -25,20 +26,19 @@ class Refused(Exception):
     """The settings do not make a fleet. Carries every mistake that could be told at once."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
-        super().__init__(f"{len(mistakes)} mistakes")
-        self.mistakes = tuple(mistakes)
+        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: _natural(mistake.path)))
+        super().__init__("; ".join(f"{m.path}: {m.problem}" for m in self.mistakes))
 
-
-def told(mistakes: Sequence[Mistake], *, stack: str) -> str:
-    """The message for people: one line a mistake, with the command to type where there is one."""
-    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    lines = [f"{count} in the settings of stack {stack}:"]
-    for mistake in mistakes:
-        lines.append(f"  {mistake.path}: {mistake.problem}")
-        if mistake.command:
-            lines.append(f"      {mistake.command}")
-    lines.append(f"Change Pulumi.{stack}.yaml, then type: pulumi up")
-    return "\n".join(lines)
+    def told(self, stack: str) -> str:
+        """The message for people: a line for each mistake, with the command to type if one does."""
+        count = len(self.mistakes)
+        lines = [f"{count} mistake{'s'[: count - 1]} in the settings of stack {stack}:"]
+        for mistake in self.mistakes:
+            lines.append(f"  {mistake.path}: {mistake.problem}")
+            if mistake.command:
+                lines.append(f"      {mistake.command}")
+        lines.append(f"Nothing was changed. Edit Pulumi.{stack}.yaml, then type: pulumi up")
+        return "\n".join(lines)
 
 
 def shown(value: object) -> str:
@@ -52,3 +52,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     by_lower = {known.lower(): known for known in words}
     close = difflib.get_close_matches(word.lower(), by_lower, n=2, cutoff=0.6)
     return f"; nearest: {', '.join(by_lower[low] for low in close)}" if close else ""
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    """A sort key that puts [2] before [10]."""
+    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path)]

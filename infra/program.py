@@ -24,7 +24,7 @@ def planned_fleet(
     config: dict[str, str], *, secret_keys: frozenset[str], stack: str, project: str
 ) -> FleetPlan:
     """What to build. Raises Refused with every mistake that can be told without AWS, or, if
-    there is none, with what AWS has against the settings.
+    there is none, with what AWS has against the settings; NoAnswer if AWS does not say.
     """
     settings, mistakes = read_settings(config, secret_keys=secret_keys)
     choices, impossible = choose(settings, parse_catalog(instance_types_csv()))
