@@ -88,7 +88,7 @@ def usable_memory_mib(nominal_mib: int) -> int:
     instance registers about 7,985 MiB); of small instances they take a larger part, so 256 MiB
     at the least.
     """
-    return nominal_mib - max(nominal_mib // 20, 256) - AGENT_MIB
+    return min(nominal_mib * 95 // 100, nominal_mib - 256) - AGENT_MIB
 
 
 def why_own_image(instance_type: InstanceType) -> str | None:

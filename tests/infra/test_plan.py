@@ -1,0 +1,400 @@
+"""infra.plan: the default fleet once, then one override a test."""
+
+from __future__ import annotations
+
+import base64
+import email
+import json
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as run_with
+from hypothesis import strategies as st
+
+from infra.catalog import parse_catalog
+from infra.choices import choose
+from infra.data import instance_types_csv
+from infra.mistakes import Refused
+from infra.plan import (
+    Account,
+    ComputePlan,
+    FleetPlan,
+    QueuePlan,
+    Subnet,
+    TimeLimit,
+    fleet_document,
+    plan_fleet,
+)
+from infra.settings import Settings, TypeSettings, read_settings
+from submit.fleet import Queue, fleet_to_builtins, parse_fleet
+
+CATALOG = parse_catalog(instance_types_csv())
+ALL_ZONES = frozenset({"us-east-1a", "us-east-1b"})
+ACCOUNT = Account(
+    account="123456789012",
+    region="us-east-1",
+    partition="aws",
+    dns_suffix="amazonaws.com",
+    vpc_id="vpc-12345678",
+    subnets=(
+        Subnet(id="subnet-bbbbbbbb", zone="us-east-1b"),
+        Subnet(id="subnet-aaaaaaaa", zone="us-east-1a"),
+    ),
+    zones_by_type=dict.fromkeys(CATALOG, ALL_ZONES),
+)
+TAGS = {"team": "rl", "project": "runfleet", "stack": "rl"}
+
+
+def planned(settings: Settings, account: Account = ACCOUNT, stack: str = "rl") -> FleetPlan:
+    choices, mistakes = choose(settings, CATALOG)
+    assert mistakes == []
+    return plan_fleet(settings, choices, account, stack=stack, project="runfleet")
+
+
+def one_type(item: TypeSettings, **settings: object) -> FleetPlan:
+    return planned(msgspec.structs.replace(Settings(instance_types=(item,)), **settings))
+
+
+DEFAULT_COMPUTE = ComputePlan(
+    name="c6g-medium",
+    template_name_prefix="runfleet-rl-c6g-medium-",
+    environment_name_prefix="rl-c6g-medium-",
+    market="EC2",
+    allocation_strategy="BEST_FIT_PROGRESSIVE",
+    bid_percentage=None,
+    instance_type="c6g.medium",
+    image_type="ECS_AL2023",
+    image_id=None,
+    max_vcpus=256,
+    subnet_ids=("subnet-aaaaaaaa", "subnet-bbbbbbbb"),
+    root_volume_gib=100,
+    user_data=None,
+    job_execution_timeout_minutes=360,
+    tags=TAGS | {"queue": "c6g-medium"},
+)
+DEFAULT_QUEUE = QueuePlan(
+    name="c6g-medium",
+    resource_name="rl-c6g-medium",
+    compute=("c6g-medium",),
+    priority=1,
+    time_limits=(
+        TimeLimit(reason="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT", max_time_seconds=600),
+        TimeLimit(
+            reason="MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE", max_time_seconds=3600
+        ),
+    ),
+    facts=Queue(
+        arn="",
+        instance_type="c6g.medium",
+        arch="arm64",
+        vcpus=1,
+        memory_mib=1760,
+        gpus=0,
+        gpu_model=None,
+        spot=False,
+        max_vcpus=256,
+    ),
+    tags=TAGS | {"queue": "c6g-medium"},
+)
+
+
+def test_default_pair() -> None:
+    """On demand: all of it. Spot: what differs, and no more."""
+    (found,) = one_type(TypeSettings(type="c6g.medium")).types
+    assert found.compute[0] == DEFAULT_COMPUTE
+    assert found.queues[0] == DEFAULT_QUEUE
+    spot = found.compute[1]
+    assert spot == msgspec.structs.replace(
+        DEFAULT_COMPUTE,
+        name="c6g-medium-spot",
+        template_name_prefix="runfleet-rl-c6g-medium-spot-",
+        environment_name_prefix="rl-c6g-medium-spot-",
+        market="SPOT",
+        allocation_strategy="SPOT_PRICE_CAPACITY_OPTIMIZED",
+        user_data=spot.user_data,
+        tags=TAGS | {"queue": "c6g-medium-spot"},
+    )
+    assert found.queues[1] == msgspec.structs.replace(
+        DEFAULT_QUEUE,
+        name="c6g-medium-spot",
+        resource_name="rl-c6g-medium-spot",
+        compute=("c6g-medium-spot",),
+        facts=msgspec.structs.replace(DEFAULT_QUEUE.facts, spot=True),
+        tags=TAGS | {"queue": "c6g-medium-spot"},
+    )
+
+
+def test_default_fleet() -> None:
+    plan = planned(Settings())
+    assert [queue.name for t in plan.types for queue in t.queues] == [
+        *("g4dn-4xlarge", "g4dn-4xlarge-spot", "g4dn-xlarge", "g4dn-xlarge-spot"),
+        *("r5ad-large", "r5ad-large-spot", "c6g-medium", "c6g-medium-spot"),
+        *("m6gd-medium", "m6gd-medium-spot", "c5a-large", "c5a-large-spot"),
+    ]
+    assert plan.network.vpc_id == "vpc-12345678"
+    assert plan.network.group_name_prefix == "runfleet-rl-"
+    assert (plan.log_group.name, plan.log_group.retention_in_days) == ("/runfleet/rl", 90)
+    assert plan.tags == TAGS
+
+
+def test_user_data_is_mime_multipart_and_drains() -> None:
+    """Batch refuses user data that are not MIME multipart."""
+    (found,) = one_type(TypeSettings(type="c6g.medium")).types
+    message = email.message_from_bytes(base64.b64decode(found.compute[1].user_data or ""))
+    assert message.get_content_type() == "multipart/mixed"
+    (script,) = message.get_payload()
+    assert script.get_content_type() == "text/x-shellscript"
+    text = script.get_payload()
+    assert text.startswith("#!/bin/sh\n")
+    assert "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config" in text
+
+
+@pytest.mark.parametrize(
+    ("item", "settings", "changes"),
+    [
+        (TypeSettings(type="c6g.medium"), {"max_vcpus": 8}, {"max_vcpus": 8}),
+        (TypeSettings(type="c6g.medium", max_vcpus=4), {"max_vcpus": 8}, {"max_vcpus": 4}),
+        (TypeSettings(type="c6g.medium"), {"root_volume_gib": 30}, {"root_volume_gib": 30}),
+        (
+            TypeSettings(type="c6g.medium"),
+            {"longest_job_hours": 1},
+            {"job_execution_timeout_minutes": 60},
+        ),
+        (
+            TypeSettings(type="c6g.medium", image_id="ami-12345678"),
+            {},
+            {"image_id": "ami-12345678"},
+        ),
+        (TypeSettings(type="c6g.medium"), {"spot_bid_percentage": 50}, {}),
+    ],
+)
+def test_on_demand_override(
+    item: TypeSettings, settings: dict[str, object], changes: dict[str, object]
+) -> None:
+    found = one_type(item, **settings).types[0].compute[0]
+    assert found == msgspec.structs.replace(DEFAULT_COMPUTE, **changes)
+
+
+def test_bid() -> None:
+    """Unset, as AWS advises, unless the team sets less than the whole price."""
+
+    def bid(percentage: int) -> int | None:
+        (found,) = one_type(
+            TypeSettings(type="c6g.medium", spot_bid_percentage=percentage, on_demand=False)
+        ).types
+        (compute,) = found.compute
+        return compute.bid_percentage
+
+    assert [bid(100), bid(99), bid(1)] == [None, 99, 1]
+
+
+def test_nvidia() -> None:
+    compute, _ = one_type(TypeSettings(type="g4dn.xlarge")).types[0].compute
+    assert compute.image_type == "ECS_AL2023_NVIDIA"
+    facts = one_type(TypeSettings(type="g4dn.xlarge")).types[0].queues[0].facts
+    assert (facts.gpus, facts.gpu_model, facts.arch) == (1, "T4", "x86_64")
+
+
+def test_subnets_only_where_the_type_is_offered() -> None:
+    zones = dict(ACCOUNT.zones_by_type) | {"c6g.medium": frozenset({"us-east-1b", "us-east-1e"})}
+    account = msgspec.structs.replace(ACCOUNT, zones_by_type=zones)
+    plan = planned(Settings(), account)
+    subnets = {t.instance_type: t.compute[0].subnet_ids for t in plan.types}
+    assert subnets["c6g.medium"] == ("subnet-bbbbbbbb",)
+    assert subnets["c5a.large"] == ("subnet-aaaaaaaa", "subnet-bbbbbbbb")
+
+
+def test_types_that_are_nowhere_are_refused_together() -> None:
+    zones = dict(ACCOUNT.zones_by_type) | {"c6g.medium": frozenset({"us-east-1e"})}
+    del zones["c5a.large"]
+    account = msgspec.structs.replace(ACCOUNT, zones_by_type=zones)
+    with pytest.raises(Refused) as refused:
+        planned(Settings(), account)
+    elsewhere, nowhere = (mistake.problem for mistake in refused.value.mistakes)
+    assert elsewhere.startswith("c6g.medium is offered in us-east-1e only, the subnets are in us-")
+    assert nowhere.startswith("us-east-1 does not offer c5a.large;")
+
+
+def test_roles() -> None:
+    """Each trusts one service; what jobs are given is nothing."""
+    roles = planned(Settings()).roles
+    trusts = {
+        role.name_prefix: json.loads(role.assume_role_policy)["Statement"]
+        for role in (roles.instance, roles.job, roles.execution)
+    }
+    tasks = {
+        "Effect": "Allow",
+        "Principal": {"Service": "ecs-tasks.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"aws:SourceAccount": "123456789012"}},
+    }
+    machines = {
+        "Effect": "Allow",
+        "Principal": {"Service": "ec2.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }
+    assert trusts == {
+        "runfleet-rl-instance-": [machines],
+        "runfleet-rl-job-": [tasks],
+        "runfleet-rl-execution-": [tasks],
+    }
+    assert roles.job.managed_policy_arns == ()
+
+
+def test_partition() -> None:
+    china = msgspec.structs.replace(ACCOUNT, partition="aws-cn", dns_suffix="amazonaws.com.cn")
+    role = planned(Settings(), china).roles.instance
+    assert role.managed_policy_arns == (
+        "arn:aws-cn:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role",
+    )
+    assert '"ec2.amazonaws.com.cn"' in role.assume_role_policy
+
+
+def test_tags_of_the_team() -> None:
+    """Own tags are everywhere; team and project may be replaced."""
+    plan = planned(Settings(tags={"team": "vision", "cost-center": "4711"}))
+    own = {"team": "vision", "cost-center": "4711", "project": "runfleet", "stack": "rl"}
+    assert plan.tags == plan.network.tags == plan.log_group.tags == plan.roles.job.tags == own
+    assert plan.types[0].queues[0].tags == own | {"queue": "g4dn-4xlarge"}
+
+
+def test_fleet_document() -> None:
+    """Every queue with its ARN, readable by submit."""
+    plan = planned(Settings())
+    names = [queue.name for t in plan.types for queue in t.queues]
+    fleet = fleet_document(plan, roles=("job", "exec"), arns={n: f"arn:{n}" for n in names})
+    read = parse_fleet(json.dumps(fleet_to_builtins(fleet)))
+    assert read == fleet
+    assert {name: queue.arn for name, queue in read.queues.items()} == {
+        name: f"arn:{name}" for name in names
+    }
+    assert (read.job_role_arn, read.execution_role_arn) == ("job", "exec")
+    assert (read.account, read.region, read.stack) == ("123456789012", "us-east-1", "rl")
+    assert (read.log_group, read.image, read.tags) == ("/runfleet/rl", Settings().image, TAGS)
+
+
+# What people type, mostly nearly right.
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+TYPE_NAMES = st.sampled_from(sorted(CATALOG)) | st.text("g4dn.xlarge-", max_size=12)
+ITEMS = TYPE_NAMES | st.fixed_dictionaries(
+    {"type": TYPE_NAMES},
+    optional={
+        "spot": st.booleans() | JSON,
+        "onDemand": st.booleans() | JSON,
+        "maxVcpus": st.integers(-2, 2000) | JSON,
+        "spotBidPercentage": st.integers(-1, 102),
+        "imageId": st.just("ami-12345678") | JSON,
+        "size": JSON,
+    },
+)
+CONFIG = st.fixed_dictionaries(
+    {},
+    optional={
+        "runfleet:instanceTypes": st.lists(ITEMS, max_size=30).map(json.dumps)
+        | JSON.map(json.dumps)
+        | st.text(),
+        "runfleet:spot": st.sampled_from(["true", "false", "no"]) | st.text(),
+        "runfleet:onDemand": st.sampled_from(["true", "false", ""]),
+        "runfleet:maxVcpus": st.integers(-5, 200_000).map(str) | st.text(),
+        "runfleet:spotBidPercentage": st.integers(-5, 120).map(str) | st.text(),
+        "runfleet:longestJobHours": st.integers(-1, 8).map(str) | JSON.map(json.dumps),
+        "runfleet:rootVolumeGib": st.integers(0, 20_000).map(str) | st.text(),
+        "runfleet:subnetIds": st.sampled_from(["subnet-12345678", "[]", "x", "[[]]"]) | st.text(),
+        "runfleet:vpcId": st.sampled_from(["", "vpc-12345678", "vpc-1"]) | st.text(),
+        "runfleet:image": st.sampled_from(["python:3.12", "", "a b"]) | st.text(),
+        "runfleet:logRetentionDays": st.integers(0, 4000).map(str),
+        "runfleet:tags": st.dictionaries(st.text(), st.text() | JSON, max_size=4).map(json.dumps)
+        | st.text(),
+        "runfleet:maxVcpu": st.text(),
+        "aws:region": st.text(),
+    },
+)
+STACKS = st.text("abcXYZ019._-", min_size=1, max_size=100)
+
+
+@run_with(max_examples=300, deadline=None)
+@given(CONFIG, STACKS)
+def test_any_settings_make_a_plan_that_aws_takes_or_a_message(
+    config: dict[str, str], stack: str
+) -> None:
+    settings, mistakes = read_settings(config)
+    choices, impossible = choose(settings, CATALOG)
+    if mistakes or impossible:
+        told = Refused([*mistakes, *impossible]).told(stack)
+        assert all(f"\n  {mistake.path}: {mistake.problem}" in told for mistake in mistakes)
+        return
+    plan = plan_fleet(settings, choices, ACCOUNT, stack=stack, project="runfleet")
+    check_against_aws(plan)
+
+
+@run_with(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=25, unique=True),
+    st.booleans(),
+    STACKS,
+)
+def test_any_types_of_the_catalogue(names: list[str], own_images: bool, stack: str) -> None:  # noqa: FBT001 # hypothesis passes by position
+    """Mostly good settings, so that the plans are looked at too."""
+    items = tuple(
+        TypeSettings(
+            type=name,
+            spot=CATALOG[name].spot,
+            on_demand=True,
+            max_vcpus=max(CATALOG[name].vcpus, 1),
+            image_id="ami-12345678" if own_images else None,
+        )
+        for name in names
+    )
+    settings = Settings(instance_types=items)
+    choices, impossible = choose(settings, CATALOG)
+    if impossible:
+        assert any(re.search("image of your own|is a Mac", m.problem) for m in impossible)
+        return
+    check_against_aws(plan_fleet(settings, choices, ACCOUNT, stack=stack, project="runfleet"))
+
+
+def check_against_aws(plan: FleetPlan) -> None:
+    """What Batch, EC2 and IAM would refuse, written down apart from the plan's own code."""
+    computes = [compute for t in plan.types for compute in t.compute]
+    queues = [queue for t in plan.types for queue in t.queues]
+    assert 0 < len(computes) <= 50
+    assert 0 < len(queues) <= 50
+    for name in (n for q in queues for n in (q.resource_name, *q.compute)):
+        assert re.fullmatch("[0-9A-Za-z][0-9A-Za-z_-]{0,119}", name)
+    assert len({queue.resource_name for queue in queues}) == len(queues)
+    for compute in computes:
+        instance_type = CATALOG[compute.instance_type]
+        assert re.fullmatch("[0-9A-Za-z][0-9A-Za-z_-]{0,101}", compute.environment_name_prefix)
+        assert re.fullmatch(r"[0-9A-Za-z().\-/_]{3,102}", compute.template_name_prefix)
+        assert compute.image_type in {"ECS_AL2023", "ECS_AL2023_NVIDIA"}
+        assert compute.image_type == "ECS_AL2023" or instance_type.arch == "x86_64"
+        assert compute.image_id or instance_type.family not in {"a1", "g5g", "p3", "g3", "g4ad"}
+        assert (compute.market == "SPOT") == compute.name.endswith("-spot")
+        assert compute.market == "EC2" or instance_type.spot
+        assert compute.market == "SPOT" or compute.bid_percentage is None
+        assert (
+            compute.allocation_strategy
+            in {
+                "EC2": {"BEST_FIT_PROGRESSIVE"},
+                "SPOT": {"SPOT_PRICE_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED"},
+            }[compute.market]
+        )
+        assert compute.max_vcpus >= instance_type.vcpus
+        assert 1 <= compute.job_execution_timeout_minutes <= 360
+        assert compute.subnet_ids
+        assert len(compute.tags) <= 50
+        assert not any(key.lower().startswith("aws:") for key in compute.tags)
+    for role in (plan.roles.instance, plan.roles.job, plan.roles.execution):
+        assert re.fullmatch("[A-Za-z0-9_+=,.@-]{1,38}", role.name_prefix)
+    assert re.fullmatch("(?!sg-).{1,229}", plan.network.group_name_prefix)
+    assert re.fullmatch(r"[.\-_/#A-Za-z0-9]{1,512}", plan.log_group.name)
+    for queue in queues:
+        assert all(600 <= limit.max_time_seconds <= 86_400 for limit in queue.time_limits)
+        nominal = CATALOG[queue.facts.instance_type].memory_mib
+        assert 0 < queue.facts.memory_mib <= nominal * 0.95 - 32

@@ -1,0 +1,217 @@
+"""infra.settings: stack configuration as people write it, and every mistake in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from infra.settings import Settings, TypeSettings, read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT = Settings()
+
+
+def read(**keys: str) -> Settings:
+    settings, mistakes = read_settings({f"runfleet:{key}": text for key, text in keys.items()})
+    assert mistakes == []
+    return settings
+
+
+def wrong(**keys: str) -> dict[str, str]:
+    _, mistakes = read_settings({f"runfleet:{key}": text for key, text in keys.items()})
+    return {mistake.path.removeprefix("runfleet:"): mistake.problem for mistake in mistakes}
+
+
+def test_pulumi_yaml_has_the_same_keys_and_defaults() -> None:
+    """The engine hands Pulumi.yaml's defaults over as texts; they make the default Settings."""
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    declared: dict[str, Any] = project["config"]
+    fields = msgspec.structs.fields(Settings)
+    assert set(declared) == {field.encode_name for field in fields}
+    assert all(entry["description"] for entry in declared.values())
+    texts = {
+        key: entry["default"] if isinstance(entry["default"], str) else json.dumps(entry["default"])
+        for key, entry in declared.items()
+    }
+    assert read(**texts) == DEFAULT
+
+
+def test_demo_stack_is_well_formed() -> None:
+    config = yaml.safe_load((ROOT / "Pulumi.demo.yaml").read_text())["config"]
+    texts = {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}
+    settings, mistakes = read_settings(texts)
+    assert mistakes == []
+    assert [item.type for item in settings.instance_types if item] == [
+        "c6g.medium",
+        "c5a.large",
+        "m6gd.medium",
+        "g4dn.xlarge",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "field", "value"),
+    [
+        ("maxVcpus", "16", "max_vcpus", 16),
+        ("spot", "false", "spot", False),
+        ("onDemand", "False", "on_demand", False),
+        ("spotBidPercentage", "50", "spot_bid_percentage", 50),
+        ("longestJobHours", "1", "longest_job_hours", 1),
+        ("vpcId", "vpc-0123456789abcdef0", "vpc_id", "vpc-0123456789abcdef0"),
+        ("subnetIds", '["subnet-12345678"]', "subnet_ids", ("subnet-12345678",)),
+        (
+            "subnetIds",
+            "subnet-12345678, subnet-87654321",
+            "subnet_ids",
+            ("subnet-12345678", "subnet-87654321"),
+        ),
+        ("rootVolumeGib", "30", "root_volume_gib", 30),
+        ("image", "ghcr.io/a/b@sha256:0f", "image", "ghcr.io/a/b@sha256:0f"),
+        ("logRetentionDays", "365", "log_retention_days", 365),
+        ("tags", '{"year": 2026, "Größe": "a b"}', "tags", {"year": "2026", "Größe": "a b"}),
+        ("tags", "a=1,b=", "tags", {"a": "1", "b": ""}),
+        ("instanceTypes", "c6g.medium", "instance_types", (TypeSettings(type="c6g.medium"),)),
+        (
+            "instanceTypes",
+            """["t3.micro", {"type": "p3.2xlarge", "spot": false, "onDemand": "true",
+            "maxVcpus": "8", "spotBidPercentage": 40, "imageId": "ami-12345678"}]""",
+            "instance_types",
+            (
+                TypeSettings(type="t3.micro"),
+                TypeSettings(
+                    type="p3.2xlarge",
+                    spot=False,
+                    on_demand=True,
+                    max_vcpus=8,
+                    spot_bid_percentage=40,
+                    image_id="ami-12345678",
+                ),
+            ),
+        ),
+    ],
+)
+def test_one_key_changes_one_field(key: str, text: str, field: str, value: object) -> None:
+    assert read(**{key: text}) == msgspec.structs.replace(DEFAULT, **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "path", "told"),
+    [
+        ("maxVcpus", "0", "maxVcpus", "from 1 to 100000; nearest: 1$"),
+        ("maxVcpus", "lots", "maxVcpus", '"lots" is not allowed; must be a whole number'),
+        ("maxVcpus", "1.5", "maxVcpus", "whole number"),
+        ("maxVcpus", "", "maxVcpus", "whole number"),
+        ("maxVcpus", "[1]", "maxVcpus", "whole number"),
+        ("maxVcpus", "9" * 40, "maxVcpus", "whole number"),
+        ("maxVcpuss", "1", "maxVcpuss", "no such key; nearest: maxVcpus"),
+        ("qwxyz", "1", "qwxyz", "no such key$"),
+        ("spot", "yes", "spot", "true or false; nearest: true"),
+        ("spotBidPercentage", "101", "spotBidPercentage", "nearest: 100"),
+        ("longestJobHours", "48", "longestJobHours", "from 1 to 6; nearest: 6"),
+        ("vpcId", "subnet-12345678", "vpcId", "the id of a VPC"),
+        ("vpcId", "vpc-12345678\n", "vpcId", "the id of a VPC"),
+        ("subnetIds", "subnet-12345678,x", r"subnetIds[1]", "the id of a subnet"),
+        ("subnetIds", "{}", "subnetIds", "not a list"),
+        ("rootVolumeGib", "8", "rootVolumeGib", "nearest: 30"),
+        ("image", "", "image", "container image"),
+        ("image", "two words", "image", "container image"),
+        ("logRetentionDays", "100", "logRetentionDays", "nearest: 90"),
+        ("tags", "[]", "tags", "not a map"),
+        ("tags", "novalue", "tags", "not a map"),
+        ("tags", '{"aws:x": "1"}', "tags.aws:x", "does not begin with aws:"),
+        ("tags", '{"a": 1.5}', "tags.a", "tag value"),
+        ("instanceTypes", "[", "instanceTypes", "not a list"),
+        ("instanceTypes", "[" * 9999, "instanceTypes", "not a list"),
+        ("instanceTypes", "[3]", "instanceTypes[0]", "neither a text nor a map"),
+        ("instanceTypes", "[null]", "instanceTypes[0]", "neither a text nor a map"),
+        ("instanceTypes", '[{"spot": true}]', "instanceTypes[0].type", "is missing"),
+        ("instanceTypes", '["a", {"type": 3.5}]', "instanceTypes[1].type", "a text"),
+        (
+            "instanceTypes",
+            '[{"type": "c6g.medium", "maxVcpu": 4}]',
+            "instanceTypes[0].maxVcpu",
+            "no such key; nearest: maxVcpus",
+        ),
+        (
+            "instanceTypes",
+            '[{"type": "c6g.medium", "imageId": "ami-1"}]',
+            "instanceTypes[0].imageId",
+            "the id of an AMI",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_path(key: str, text: str, path: str, told: str) -> None:
+    mistakes = wrong(**{key: text})
+    assert list(mistakes) == [path]
+    assert re.search(told, mistakes[path])
+
+
+def test_all_mistakes_at_once() -> None:
+    mistakes = wrong(
+        maxVcpus="0",
+        spott="true",
+        tags='{"aws:x": "1", "y": []}',
+        instanceTypes='[{"typ": "x"}, {"type": "c6g.medium", "spot": 3, "maxVcpus": 0}]',
+    )
+    assert set(mistakes) == {
+        "maxVcpus",
+        "spott",
+        "tags.aws:x",
+        "tags.y",
+        "instanceTypes[0].typ",
+        "instanceTypes[0].type",
+        "instanceTypes[1].spot",
+        "instanceTypes[1].maxVcpus",
+    }
+
+
+def test_what_is_readable_stays_to_be_checked_further() -> None:
+    """An item's good members survive its bad one; an item without a type keeps its place."""
+    settings, mistakes = read_settings(
+        {"runfleet:instanceTypes": '[{"typ": "x"}, {"type": "a1.medium", "spot": 3}]'}
+    )
+    assert len(mistakes) == 3
+    assert settings.instance_types == (None, TypeSettings(type="a1.medium"))
+
+
+def test_other_namespaces_are_not_ours() -> None:
+    assert read_settings({"aws:region": "us-east-1", "other:maxVcpuss": "1"}) == (DEFAULT, [])
+
+
+def test_top_level_mistakes_come_with_a_command() -> None:
+    _, mistakes = read_settings({"runfleet:maxVcpus": "0", "runfleet:spott": "true"})
+    assert [mistake.command for mistake in mistakes] == [
+        "pulumi config set runfleet:maxVcpus 1",
+        "pulumi config rm runfleet:spott",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("maxVcpus", "hunter2"),
+        ("vpcId", "hunter2"),
+        ("spot", "hunter2"),
+        ("logRetentionDays", "hunter2"),
+        ("image", "hunter2 hunter2"),
+        ("tags", "hunter2"),
+        ("tags", '{"hunter2:": {"a": "hunter2"}}'),
+        ("tags", '{"a": ["hunter2"]}'),
+        ("subnetIds", "hunter2"),
+        ("subnetIds", '{"hunter2": 1}'),
+        ("instanceTypes", '[{"type": "a.b", "imageId": "hunter2"}]'),
+        ("instanceTypes", '[{"hunter2": "hunter2"}]'),
+        ("instanceTypes", '[["hunter2"]]'),
+    ],
+)
+def test_a_secret_is_in_no_message(key: str, text: str) -> None:
+    full = f"runfleet:{key}"
+    _, mistakes = read_settings({full: text}, secret_keys=frozenset({full}))
+    assert mistakes
+    assert all("hunter2" not in repr(mistake) for mistake in mistakes)
