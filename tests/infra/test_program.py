@@ -1,0 +1,353 @@
+"""infra.program, its components and look-ups, and __main__, with a double in place of AWS.
+
+The double gives back what it is given, so these tests look at shapes alone: what is registered,
+under which name, and what is said when AWS has no answer. That AWS takes it is for the tests
+that run the engine.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from infra.catalog import parse_catalog
+from infra.data import instance_types_csv
+from infra.lookup import NoAnswer
+from infra.mistakes import Refused
+from infra.program import build_fleet, planned_fleet
+from submit.fleet import Fleet, parse_fleet
+
+# pulumi_aws warns of a resource of its own, which we do not use, when it loads its ec2 module.
+pytestmark = pytest.mark.filterwarnings(r"ignore:aws\.ec2/encryptioncontrol:DeprecationWarning")
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBNETS = {
+    "subnet-aaaaaaaa": ("vpc-11111111", "us-east-1a"),
+    "subnet-bbbbbbbb": ("vpc-11111111", "us-east-1b"),
+    "subnet-cccccccc": ("vpc-22222222", "us-east-1a"),
+}
+ONE_TYPE = {"runfleet:instanceTypes": "c6g.medium"}
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Double(pulumi.runtime.Mocks):
+    """An account with two VPCs; `made` is what was registered in it."""
+
+    default_vpc: bool = True
+    zones: tuple[str, ...] = ("us-east-1a", "us-east-1b")
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, str, dict[str, Any]]] = []
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        self.made.append((args.typ, args.name, args.inputs))
+        outputs = {"name": args.name, **args.inputs, "arn": f"arn:{args.name}", "latestVersion": 3}
+        return f"{args.name}-id", outputs
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+        name = args.token.rpartition(":")[2]
+        answer: Answer = getattr(self, name)
+        return answer(args.args)
+
+    def getCallerIdentity(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        return {"accountId": "123456789012"}
+
+    def getPartition(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        return {"partition": "aws", "dnsSuffix": "amazonaws.com"}
+
+    def getRegion(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        return {"region": "us-east-1"}
+
+    def getVpc(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        assert asked == {"default": True}
+        if not self.default_vpc:
+            raise LookupError("no matching EC2 VPC found")
+        return {"id": "vpc-11111111"}
+
+    def getSubnets(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        ((by, (wanted,)),) = [(f["name"], f["values"]) for f in asked["filters"]]
+        assert by == "vpc-id"
+        return {"ids": [name for name, (vpc, _) in SUBNETS.items() if vpc == wanted]}
+
+    def getSubnet(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        if asked["id"] not in SUBNETS:
+            raise LookupError("no matching EC2 Subnet found")
+        vpc, zone = SUBNETS[asked["id"]]
+        return {"id": asked["id"], "vpcId": vpc, "availabilityZone": zone}
+
+    def getInstanceTypeOfferings(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+        assert asked["locationType"] == "availability-zone"
+        ((by, wanted),) = [(f["name"], f["values"]) for f in asked["filters"]]
+        assert by == "instance-type"
+        pairs = [(name, zone) for name in wanted for zone in self.zones]
+        return {"instanceTypes": [n for n, _ in pairs], "locations": [z for _, z in pairs]}
+
+
+@pytest.fixture
+def account() -> Iterator[Double]:
+    double = Double()
+    pulumi.runtime.set_mocks(double, project="runfleet", stack="rl", preview=False)
+    yield double
+    pulumi.runtime.settings.reset_options()
+
+
+def built(config: dict[str, str]) -> Fleet:
+    """The fleet document of a stack with that configuration, through JSON as Pulumi keeps it."""
+    documents: list[Any] = []
+
+    @pulumi.runtime.test
+    def run() -> pulumi.Output[None]:
+        plan = planned_fleet(config, secret_keys=frozenset(), stack="rl", project="runfleet")
+        return build_fleet(plan).apply(documents.append)
+
+    run()
+    (document,) = documents
+    return parse_fleet(json.dumps(document))
+
+
+def refusal(config: dict[str, str]) -> dict[str, str]:
+    with pytest.raises(Refused) as refused:
+        planned_fleet(config, secret_keys=frozenset(), stack="rl", project="runfleet")
+    return {mistake.path: mistake.problem for mistake in refused.value.mistakes}
+
+
+def test_resources_of_one_type(account: Double) -> None:
+    """A golden list: names are what a second `pulumi up` finds the resources by."""
+    built(ONE_TYPE)
+    assert sorted((typ, name) for typ, name, _ in account.made) == [
+        ("aws:batch/computeEnvironment:ComputeEnvironment", "c6g-medium"),
+        ("aws:batch/computeEnvironment:ComputeEnvironment", "c6g-medium-spot"),
+        ("aws:batch/jobQueue:JobQueue", "rl-c6g-medium"),
+        ("aws:batch/jobQueue:JobQueue", "rl-c6g-medium-spot"),
+        ("aws:cloudwatch/logGroup:LogGroup", "logs"),
+        ("aws:ec2/launchTemplate:LaunchTemplate", "c6g-medium"),
+        ("aws:ec2/launchTemplate:LaunchTemplate", "c6g-medium-spot"),
+        ("aws:ec2/securityGroup:SecurityGroup", "machines"),
+        ("aws:iam/instanceProfile:InstanceProfile", "instance-profile"),
+        ("aws:iam/role:Role", "execution-role"),
+        ("aws:iam/role:Role", "instance-role"),
+        ("aws:iam/role:Role", "job-role"),
+        (
+            "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+            "execution-role-AmazonECSTaskExecutionRolePolicy",
+        ),
+        (
+            "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+            "instance-role-AmazonEC2ContainerServiceforEC2Role",
+        ),
+        ("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule", "machines-to-anywhere"),
+        ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", "machines-to-machines"),
+        ("runfleet:infra:Network", "network"),
+        ("runfleet:infra:Roles", "roles"),
+        ("runfleet:infra:TypeQueues", "c6g.medium"),
+    ]
+
+
+def test_another_type_adds_only_its_own(account: Double) -> None:
+    built(ONE_TYPE)
+    before = [(typ, name) for typ, name, _ in account.made]
+    account.made.clear()
+    built({"runfleet:instanceTypes": "c6g.medium,g4dn.xlarge"})
+    after = [(typ, name) for typ, name, _ in account.made]
+    added = [pair for pair in after if pair not in before]
+    assert set(before) <= set(after)
+    assert len(added) == 7
+    assert all("g4dn" in name for _, name in added)
+
+
+def test_compute_environment(account: Double) -> None:
+    """As AWS advises: in-place updates, no fixed name, no desired vCPUs, a numbered template."""
+    built(ONE_TYPE)
+    (inputs,) = [i for typ, name, i in account.made if "ComputeEnv" in typ and "spot" in name]
+    assert inputs["namePrefix"] == "rl-c6g-medium-spot-"
+    assert not {"name", "serviceRole"} & set(inputs)
+    assert inputs["updatePolicy"] == {
+        "terminateJobsOnUpdate": False,
+        "jobExecutionTimeoutMinutes": 360,
+    }
+    assert inputs["computeResources"] == {
+        "type": "SPOT",
+        "allocationStrategy": "SPOT_PRICE_CAPACITY_OPTIMIZED",
+        "minVcpus": 0,
+        "maxVcpus": 256,
+        "instanceTypes": ["c6g.medium"],
+        "instanceRole": "arn:instance-profile",
+        "securityGroupIds": ["machines-id"],
+        "subnets": ["subnet-aaaaaaaa", "subnet-bbbbbbbb"],
+        "ec2Configurations": [{"imageType": "ECS_AL2023"}],
+        "launchTemplate": {"launchTemplateId": "c6g-medium-spot-id", "version": "3"},
+    }
+
+
+def test_machines(account: Double) -> None:
+    built(ONE_TYPE | {"runfleet:rootVolumeGib": "200"})
+    templates = {n: i for typ, n, i in account.made if "LaunchTemplate" in typ}
+    spot, on_demand = templates["c6g-medium-spot"], templates["c6g-medium"]
+    assert spot["metadataOptions"]["httpTokens"] == "required"
+    assert spot["blockDeviceMappings"] == [
+        {
+            "deviceName": "/dev/xvda",
+            "ebs": {
+                "volumeSize": 200,
+                "volumeType": "gp3",
+                "encrypted": "true",
+                "deleteOnTermination": "true",
+            },
+        }
+    ]
+    assert {t["resourceType"] for t in spot["tagSpecifications"]} == {"instance", "volume"}
+    assert "userData" in spot
+    assert "userData" not in on_demand
+
+
+def test_everything_that_can_be_is_tagged(account: Double) -> None:
+    built(ONE_TYPE | {"runfleet:tags": "cost-center=4711"})
+    untagged = {
+        typ.rpartition(":")[2]
+        for typ, _, inputs in account.made
+        if inputs.get("tags", {}).get("cost-center") != "4711" or inputs["tags"]["stack"] != "rl"
+    }
+    assert untagged == {"RolePolicyAttachment", "Network", "Roles", "TypeQueues"}
+
+
+def test_fleet_document(account: Double) -> None:
+    fleet = built(ONE_TYPE)
+    assert {name: queue.arn for name, queue in fleet.queues.items()} == {
+        "c6g-medium": "arn:rl-c6g-medium",
+        "c6g-medium-spot": "arn:rl-c6g-medium-spot",
+    }
+    assert (fleet.job_role_arn, fleet.execution_role_arn) == ("arn:job-role", "arn:execution-role")
+    assert account.made
+
+
+def test_named_network(account: Double) -> None:
+    built(ONE_TYPE | {"runfleet:subnetIds": "subnet-bbbbbbbb"})
+    (group,) = [i for typ, _, i in account.made if typ.endswith(":SecurityGroup")]
+    assert group["vpcId"] == "vpc-11111111"
+    account.made.clear()
+    built(ONE_TYPE | {"runfleet:vpcId": "vpc-22222222"})
+    (group,) = [i for typ, _, i in account.made if typ.endswith(":SecurityGroup")]
+    assert group["vpcId"] == "vpc-22222222"
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "told"),
+    [
+        (
+            {"runfleet:subnetIds": "subnet-aaaaaaaa,subnet-00000000"},
+            "runfleet:subnetIds[1]",
+            "the account has no subnet subnet-00000000",
+        ),
+        (
+            {"runfleet:subnetIds": "subnet-aaaaaaaa,subnet-cccccccc"},
+            "runfleet:subnetIds[1]",
+            "subnet-cccccccc lies in vpc-22222222, not in vpc-11111111",
+        ),
+        (
+            {"runfleet:subnetIds": "subnet-aaaaaaaa", "runfleet:vpcId": "vpc-22222222"},
+            "runfleet:subnetIds[0]",
+            "subnet-aaaaaaaa lies in vpc-11111111, not in vpc-22222222",
+        ),
+        ({"runfleet:vpcId": "vpc-00000000"}, "runfleet:vpcId", "no VPC vpc-00000000 with a subnet"),
+    ],
+)
+def test_network_that_is_not_there(
+    account: Double, config: dict[str, str], path: str, told: str
+) -> None:
+    found = refusal(ONE_TYPE | config)
+    assert list(found) == [path]
+    assert told in found[path]
+    assert account.made == []
+
+
+def test_no_default_vpc(account: Double) -> None:
+    """The message names both settings that help."""
+    account.default_vpc = False
+    problem = refusal(ONE_TYPE)["runfleet:vpcId"]
+    assert "no default VPC" in problem
+    assert "runfleet:subnetIds" in problem
+
+
+def test_zones(account: Double) -> None:
+    account.zones = ("us-east-1e",)
+    assert "offered in us-east-1e only" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
+
+
+def test_aws_is_not_asked_while_the_settings_are_wrong(account: Double) -> None:
+    """All that can be told without AWS comes first, and together."""
+    account.default_vpc = False
+    found = refusal({"runfleet:instanceTypes": "a1.medium,nope.large", "runfleet:maxVcpu": "3"})
+    assert set(found) == {
+        "runfleet:instanceTypes[0]",
+        "runfleet:instanceTypes[1]",
+        "runfleet:maxVcpu",
+    }
+
+
+def test_no_answer(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the settings' fault nor a traceback."""
+
+    def refuse(_: dict[str, Any]) -> dict[str, Any]:
+        raise ConnectionError("AccessDenied: not you")
+
+    monkeypatch.setattr(account, "getVpc", refuse)
+    with pytest.raises(NoAnswer) as none:
+        planned_fleet(ONE_TYPE, secret_keys=frozenset(), stack="rl", project="runfleet")
+    told = none.value.told("rl")
+    assert "AccessDenied: not you" in told
+    assert "aws sts get-caller-identity" in told
+
+
+def test_program_tells_mistakes_without_a_traceback(
+    account: Double, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Through the environment as the engine hands it over; 32 is "the user has been told"."""
+    config = {"runfleet:maxVcpus": "hunter2", "runfleet:spott": "1"}
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(config))
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", '["runfleet:maxVcpus"]')
+    with pytest.raises(SystemExit) as left:
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+    assert left.value.code == 32
+    (told,) = caplog.messages
+    assert told.startswith("2 mistakes in the settings of stack rl:\n  runfleet:maxVcpus: [secret]")
+    assert "hunter2" not in told
+    assert account.made == []
+
+
+def test_program_exports_the_fleet(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(ONE_TYPE))
+    monkeypatch.delenv("PULUMI_CONFIG_SECRET_KEYS", raising=False)
+    exported: dict[str, pulumi.Output[Any]] = {}
+    monkeypatch.setattr(pulumi, "export", exported.__setitem__)
+    queues: list[list[str]] = []
+
+    @pulumi.runtime.test
+    def run() -> pulumi.Output[None]:
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+        return exported["fleet"].apply(lambda fleet: queues.append(list(fleet["queues"])))
+
+    run()
+    assert queues == [["c6g-medium", "c6g-medium-spot"]]
+    assert account.made
+
+
+@pytest.mark.slow
+def test_catalogue_and_plan_load_neither_pulumi_nor_boto3() -> None:
+    """The pure part can be used by tools that build nothing."""
+    code = (
+        "import sys, infra.plan, infra.settings, infra.choices, infra.data\n"
+        "print(sorted({'pulumi', 'pulumi_aws', 'boto3', 'moto'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout == "[]\n"
+    assert parse_catalog(instance_types_csv())
