@@ -64,7 +64,7 @@ def running(
 ) -> Iterator[Running]:
     """A sandbox on a free port; its jobs and its folder are gone at the end.
 
-    moto keeps its state in the process: two at a time share all but Batch.
+    moto keeps its state in the process and forgets it at the end: one at a time, please.
     """
     with tempfile.TemporaryDirectory(prefix="runfleet-sandbox-") as name:
         folder = Path(name)

@@ -196,7 +196,12 @@ def _check_resources(resources: dict[str, Any]) -> None:
 
 def _check_types(resources: dict[str, Any]) -> None:
     types: list[InstanceType] = []
+    configurations = resources.get("ec2Configuration", [])
+    own_image = resources.get("imageId") or any(c.get("imageIdOverride") for c in configurations)
     for name in resources["instanceTypes"]:
+        family = name.partition(".")[0]
+        if family in _NO_BATCH_IMAGE and not own_image:
+            raise ClientError(f"{name} needs an image of your own: {_NO_BATCH_IMAGE[family]}")
         types += expand(name)
         if not expand(name):
             raise ClientError(f"Instance type {name} is not a valid instance type")
@@ -204,10 +209,9 @@ def _check_types(resources: dict[str, Any]) -> None:
         raise ClientError("instanceTypes must all be of one architecture")
     if len({found.gpus > 0 for found in types}) > 1:
         raise ClientError("GPU and non-GPU instance types can't be mixed")
-    configurations = resources.get("ec2Configuration", [])
     if len(configurations) > 2:  # noqa: PLR2004 # API Reference, ComputeResource: two at most
         raise ClientError("ec2Configuration takes two items at most")
-    if resources.get("imageId") or any(c.get("imageIdOverride") for c in configurations):
+    if own_image:
         return
     images = {configuration["imageType"] for configuration in configurations}
     for image in sorted(images & _RETIRED_IMAGES):
@@ -217,9 +221,6 @@ def _check_types(resources: dict[str, Any]) -> None:
 
 
 def _check_image(found: InstanceType, images: set[str]) -> None:
-    family = found.name.partition(".")[0]
-    if family in _NO_BATCH_IMAGE:
-        raise ClientError(f"{found.name} needs an image of your own: {_NO_BATCH_IMAGE[family]}")
     if found.gpus and images and not images & _NVIDIA_IMAGES:
         raise ClientError(f"{found.name} needs the image type ECS_AL2023_NVIDIA")
     if is_arm(found.name) and images and not images & _ARM_IMAGES:

@@ -107,7 +107,7 @@ def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, A
 def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJobs and TerminateJobs: each id by itself; a fault of one does not stop the others."""
     limits.BULK_JOBS.check(len(request["jobs"]))
-    successful: list[dict[str, Any]] = []
+    successful: list[str] = []
     errors: list[dict[str, Any]] = []
     for job_id in request["jobs"]:
         job = store.find_job(job_id, now_ms)
@@ -116,7 +116,7 @@ def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> 
             errors.append({"job": job_id, "code": "ClientException", "message": message})
         else:
             operation(store, {"jobId": job_id, "reason": request["reason"]}, now_ms)
-            successful.append({"jobId": job_id, "jobArn": job.arn})
+            successful.append(job_id)
     return {"successful": successful, "errors": errors}
 
 

@@ -1,0 +1,303 @@
+"""Each limit of AWS Batch that the sandbox enforces: at its edge taken, beyond it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from sandbox.batch import limits
+from sandbox.batch.errors import ClientError as Refused
+
+pytestmark = pytest.mark.slow
+
+
+def refused(call: Callable[[], Any]) -> str:
+    """The message with which the call is refused."""
+    with pytest.raises(ClientError) as caught:
+        call()
+    assert caught.value.response["Error"]["Code"] == "ClientException"
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+    return str(caught.value.response["Error"]["Message"])
+
+
+ROWS = {name: row for name, row in vars(limits).items() if isinstance(row, limits.Limit)}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_has_a_source_and_both_edges(name: str) -> None:
+    row = ROWS[name]
+    assert row.source
+    row.check(row.at_least)
+    row.check(row.at_most)
+    for outside in (row.at_least - 1, row.at_most + 1):
+        with pytest.raises(Refused, match=str(outside)):
+            row.check(outside)
+
+
+REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"arrayProperties": {"size": 1}}, "array size"),
+        ({"arrayProperties": {"size": 10_001}}, "array size"),
+        ({"arrayProperties": {}}, "array size"),
+        ({"jobName": "a b"}, "jobName"),
+        ({"jobName": "-a"}, "jobName"),
+        ({"jobName": "a" * 129}, "jobName"),
+        ({"jobQueue": "nope"}, "not found"),
+        ({"jobDefinition": "nope"}, "not found"),
+        ({"jobDefinition": "d:9"}, "not found"),
+        ({"retryStrategy": {"attempts": 11}}, "retry attempts"),
+        ({"timeout": {"attemptDurationSeconds": 59}}, "attemptDurationSeconds"),
+        ({"tags": {f"k{n}": "v" for n in range(51)}}, ""),
+        ({"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
+        ({"nodeOverrides": {"numNodes": 2}}, "nodeOverrides"),
+        ({"shareIdentifier": "a"}, "shareIdentifier"),
+        ({"containerOverrides": {"environment": [{"name": "AWS_BATCH_X"}]}}, "reserved"),
+        ({"containerOverrides": {"command": [""]}}, "empty"),
+        (
+            {"containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "0"}]}},
+            "GPUs",
+        ),
+        (
+            {"containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "0.5"}]}},
+            "whole",
+        ),
+        (
+            {"containerOverrides": {"environment": [{"name": "A", "value": "x" * 31_000}]}},
+            "payload",
+        ),
+    ],
+    ids=str,
+)
+def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
+    before = len(world.sandbox.app.batch().store.jobs)
+    assert says in refused(lambda: world.submit(**request_))
+    assert len(world.sandbox.app.batch().store.jobs) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"retryStrategy": {"attempts": 0}}, "retry attempts"),
+        (
+            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6}},
+            "evaluateOnExit",
+        ),
+        ({"retryStrategy": {"evaluateOnExit": [{"action": "EXIT"}]}}, "condition"),
+        (
+            {"retryStrategy": {"evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}]}},
+            "may only end it",
+        ),
+        (
+            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
+            "RETRY, EXIT",
+        ),
+        ({"timeout": {"attemptDurationSeconds": 1}}, "attemptDurationSeconds"),
+        ({"containerProperties": {"resourceRequirements": []}}, "needs VCPU"),
+        ({"containerProperties": {"resourceRequirements": REQUIREMENTS[:1]}}, "needs MEMORY"),
+        (
+            {
+                "containerProperties": {
+                    "resourceRequirements": [
+                        REQUIREMENTS[0],
+                        {"type": "MEMORY", "value": "3"},
+                    ]
+                }
+            },
+            "memory in MiB",
+        ),
+        (
+            {"containerProperties": {"resourceRequirements": REQUIREMENTS + REQUIREMENTS[:1]}},
+            "twice",
+        ),
+        ({"containerProperties": {"jobRoleArn": "role"}}, "ARN"),
+        (
+            {"containerProperties": {"secrets": [{"name": "A", "valueFrom": "arn:x"}]}},
+            "executionRoleArn",
+        ),
+        ({"containerProperties": {"command": ["sh", "-c", "x" * 25_000]}}, "size in bytes"),
+        ({"containerProperties": {"privileged": True}}, "privileged"),
+        ({"platformCapabilities": ["FARGATE"]}, "EC2 only"),
+        ({"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}}, "node"),
+    ],
+    ids=str,
+)
+def test_register_job_definition(world: Any, changes: dict[str, Any], says: str) -> None:
+    assert says in refused(lambda: world.definition("bad", **changes))
+    assert "bad" not in world.sandbox.app.batch().store.definitions
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"instanceTypes": ["c6g.tiny"]}, "not a valid instance type"),
+        ({"instanceTypes": ["c6g.medium", "c5.large"]}, "one architecture"),
+        ({"instanceTypes": ["g4dn.xlarge", "c5.large"]}, "can't be mixed"),
+        ({"instanceTypes": ["a1.medium"]}, "image of your own"),
+        ({"instanceTypes": ["g5g.xlarge"]}, "image of your own"),
+        ({"instanceTypes": ["p3.2xlarge"]}, "image of your own"),
+        ({"instanceTypes": ["g4dn.xlarge"]}, "ECS_AL2023_NVIDIA"),
+        ({"ec2Configuration": [{"imageType": "ECS_AL2"}]}, "no longer supported"),
+        ({"ec2Configuration": [{"imageType": "ECS_AL2023_NVIDIA"}]}, "ECS_AL2023"),
+        ({"ec2Configuration": [{"imageType": "ECS_AL2023"}] * 3}, "two items"),
+        ({"maxvCpus": 0}, "maxvCpus"),
+        ({"minvCpus": 17}, "minvCpus"),
+        ({"desiredvCpus": 17}, "desiredvCpus"),
+        ({"bidPercentage": 101}, "bidPercentage"),
+        ({"type": "EC2", "bidPercentage": 50}, "SPOT"),
+        ({"type": "EC2"}, "SPOT compute resources"),
+        ({"allocationStrategy": "BEST_FIT"}, "spotIamFleetRole"),
+        ({"type": "FARGATE"}, "FARGATE"),
+        ({"subnets": []}, "subnets"),
+        ({"securityGroupIds": None}, "securityGroupIds"),
+        ({"instanceRole": None}, "instanceRole"),
+    ],
+    ids=str,
+)
+def test_create_compute_environment(world: Any, changes: dict[str, Any], says: str) -> None:
+    message = refused(
+        lambda: world.batch.create_compute_environment(
+            computeEnvironmentName="bad",
+            type="MANAGED",
+            computeResources=world.resources(**changes),
+        )
+    )
+    assert says in message
+    assert world.environment_detail("bad") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"instanceRole": "nobody"}, "the instance profile nobody does not exist"),
+        ({"subnets": ["subnet-0"]}, "the subnet subnet-0 does not exist"),
+        ({"securityGroupIds": ["sg-0"]}, "the security group sg-0 does not exist"),
+        (
+            {"launchTemplate": {"launchTemplateId": "lt-0"}},
+            "the launch template lt-0 does not exist",
+        ),
+    ],
+    ids=str,
+)
+def test_what_aws_finds_later_makes_the_environment_invalid(
+    world: Any, changes: dict[str, Any], says: str
+) -> None:
+    name = "later-" + next(iter(changes))
+    world.batch.create_compute_environment(
+        computeEnvironmentName=name,
+        type="MANAGED",
+        computeResources=world.resources(**changes),
+    )
+    detail = world.environment_detail(name)
+    while detail["status"] == "CREATING":
+        detail = world.environment_detail(name)
+    assert detail["status"] == "INVALID"
+    assert says in detail["statusReason"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"priority": 1001}, "priority"),
+        ({"computeEnvironmentOrder": []}, "compute environments per job queue"),
+        (
+            {
+                "computeEnvironmentOrder": [
+                    {"order": n, "computeEnvironment": "ce"} for n in range(4)
+                ]
+            },
+            "compute environments per job queue",
+        ),
+        (
+            {"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "ce"}] * 2},
+            "an order twice",
+        ),
+        ({"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]}, "does not exist"),
+        ({"schedulingPolicyArn": "arn:x"}, "schedulingPolicyArn"),
+        (
+            {
+                "jobStateTimeLimitActions": [
+                    {
+                        "reason": "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+                        "state": "RUNNABLE",
+                        "maxTimeSeconds": 599,
+                        "action": "CANCEL",
+                    }
+                ]
+            },
+            "maxTimeSeconds",
+        ),
+        (
+            {
+                "jobStateTimeLimitActions": [
+                    {
+                        "reason": "BOREDOM",
+                        "state": "RUNNABLE",
+                        "maxTimeSeconds": 600,
+                        "action": "CANCEL",
+                    }
+                ]
+            },
+            "BOREDOM",
+        ),
+    ],
+    ids=str,
+)
+def test_create_job_queue(world: Any, changes: dict[str, Any], says: str) -> None:
+    request = {
+        "jobQueueName": "bad",
+        "priority": 1,
+        "computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "ce"}],
+    } | changes
+    assert says in refused(lambda: world.batch.create_job_queue(**request))
+    assert world.queue_detail("bad") is None
+
+
+def test_fifty_queues_and_fifty_environments(world: Any) -> None:
+    """Service quotas: 50 and 50 per Region; they can't be raised."""
+    store = world.sandbox.app.batch().store
+    for number in range(50 - len(store.environments)):
+        world.batch.create_compute_environment(
+            computeEnvironmentName=f"many-{number}",
+            type="MANAGED",
+            computeResources=world.resources(),
+        )
+    for number in range(50 - len(store.queues)):
+        world.batch.create_job_queue(
+            jobQueueName=f"many-{number}",
+            priority=1,
+            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "ce"}],
+        )
+    assert "50" in refused(
+        lambda: world.batch.create_compute_environment(
+            computeEnvironmentName="one-more",
+            type="MANAGED",
+            computeResources=world.resources(),
+        )
+    )
+    assert "50" in refused(
+        lambda: world.batch.create_job_queue(
+            jobQueueName="one-more",
+            priority=1,
+            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "ce"}],
+        )
+    )
+
+
+def test_calls_with_too_many_ids(world: Any) -> None:
+    assert "DescribeJobs" in refused(lambda: world.batch.describe_jobs(jobs=["x"] * 101))
+    assert "bulk" in refused(lambda: world.batch.terminate_jobs(jobs=["x"] * 51, reason="r"))
+
+
+def test_list_jobs_needs_one_place_to_look_and_one_filter(world: Any) -> None:
+    assert "one of jobQueue" in refused(world.batch.list_jobs)
+    filters = [{"name": "JOB_NAME", "values": ["a"]}] * 2
+    assert "one filter" in refused(lambda: world.batch.list_jobs(jobQueue="q", filters=filters))
+    assert "maxResults" in refused(lambda: world.batch.list_jobs(jobQueue="q", maxResults=1001))
+    assert "nextToken" in refused(lambda: world.batch.list_jobs(jobQueue="q", nextToken="x"))
