@@ -1,5 +1,6 @@
 """The Pulumi program of a runfleet stack: `pulumi up` builds the fleet that its settings describe."""
 
+import signal
 import sys
 
 import pulumi
@@ -11,6 +12,10 @@ from infra.program import build_fleet, planned_fleet
 
 ALREADY_TOLD = 32
 """Exit status by which Pulumi's language host knows that the user has seen the reason."""
+
+# When a resource fails, the engine interrupts this program: it goes at once, so that the reason
+# is not buried under a traceback.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 try:
     plan = planned_fleet(

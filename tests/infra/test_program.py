@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -111,6 +112,15 @@ def built(config: dict[str, str]) -> Fleet:
     run()
     (document,) = documents
     return parse_fleet(json.dumps(document))
+
+
+def run_main() -> None:
+    """__main__.py as the language host runs it, but that Ctrl-C still ends pytest in its way."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def refusal(config: dict[str, str]) -> dict[str, str]:
@@ -314,7 +324,7 @@ def test_program_tells_mistakes_without_a_traceback(
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps(config))
     monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", '["runfleet:maxVcpus"]')
     with pytest.raises(SystemExit) as left:
-        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+        run_main()
     assert left.value.code == 32
     (told,) = caplog.messages
     assert told.startswith("2 mistakes in the settings of stack rl:\n  runfleet:maxVcpus: [secret]")
@@ -331,7 +341,7 @@ def test_program_exports_the_fleet(account: Double, monkeypatch: pytest.MonkeyPa
 
     @pulumi.runtime.test
     def run() -> pulumi.Output[None]:
-        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+        run_main()
         return exported["fleet"].apply(lambda fleet: queues.append(list(fleet["queues"])))
 
     run()
