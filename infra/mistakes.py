@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-SECRET = "[secret]"  # noqa: S105 # stands in the place of a value, is none
 _SHOWN = 60
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import inspect
 
-from infra.mistakes import SECRET, Mistake, nearest, shown
+from infra.mistakes import Mistake, nearest, shown
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _PAIR = re.compile(r"\s*([^=,]+?)\s*=\s*([^,]*?)\s*")
@@ -40,13 +40,11 @@ class Reader:
         raw: Mapping[str, object],
         *,
         path: Callable[[str], str],
-        secret: frozenset[str] = frozenset(),
         top: bool = False,
     ) -> dict[str, Any]:
         """The good fields of `struct` in `raw`, by their names in Python.
 
-        `secret` are keys whose values no message may show. `top` says that the keys are whole
-        configuration keys, for which a command can be named.
+        `top` says that the keys are whole configuration keys, for which a command can be named.
         """
         fields = {f.encode_name: f for f in _struct_type(struct).fields}
         values: dict[str, Any] = {}
@@ -58,7 +56,7 @@ class Reader:
                 continue
             field = fields[key]
             before = len(self.mistakes)
-            read = self.read(field.type, value, at, show=SECRET if key in secret else None, top=top)
+            read = self.read(field.type, value, at, top=top)
             if len(self.mistakes) == before or _is_list_of_structs(field.type):
                 values[field.name] = read
         for key, field in fields.items():
@@ -66,68 +64,58 @@ class Reader:
                 self._wrong(path(key), "is missing")
         return values
 
-    def read(
-        self, kind: inspect.Type, raw: object, path: str, *, show: str | None, top: bool = False
-    ) -> Any:
+    def read(self, kind: inspect.Type, raw: object, path: str, *, top: bool = False) -> Any:
         """`raw` as a value of `kind`. After a mistake the result means nothing."""
         kind, words = _plain(kind)
         match kind:
             case inspect.VarTupleType():
-                return self._read_list(kind, raw, path, show)
+                return self._read_list(kind, raw, path)
             case inspect.DictType():
-                return self._read_map(kind, raw, path, show)
+                return self._read_map(kind, raw, path)
             case inspect.StructType():
-                return self._read_struct(kind, raw, path, show)
+                return self._read_struct(kind, raw, path)
         value, allowed, close = _read_scalar(kind, raw)
         if value is _UNREADABLE:
-            problem = f"{show or shown(raw)} is not allowed; must be {words or allowed}"
+            problem = f"{shown(raw)} is not allowed; must be {words or allowed}"
             command = f"pulumi config set {path} {close}" if top and close else ""
             self._wrong(path, f"{problem}; nearest: {close}" if close else problem, command)
         return value
 
-    def _read_list(
-        self, kind: inspect.VarTupleType, raw: object, path: str, show: str | None
-    ) -> tuple[Any, ...]:
+    def _read_list(self, kind: inspect.VarTupleType, raw: object, path: str) -> tuple[Any, ...]:
         items = _json_or(raw, lambda text: [item.strip() for item in text.split(",")])
         if raw == "":
             items = []
         if not isinstance(items, list):
-            self._wrong(path, f"{show or shown(raw)} is not a list")
+            self._wrong(path, f"{shown(raw)} is not a list")
             return ()
         return tuple(
-            self.read(kind.item_type, item, f"{path}[{index}]", show=show)
-            for index, item in enumerate(items)
+            self.read(kind.item_type, item, f"{path}[{index}]") for index, item in enumerate(items)
         )
 
-    def _read_map(
-        self, kind: inspect.DictType, raw: object, path: str, show: str | None
-    ) -> dict[str, Any]:
+    def _read_map(self, kind: inspect.DictType, raw: object, path: str) -> dict[str, Any]:
         members = _json_or(raw, _pairs)
         if not isinstance(members, dict):
-            self._wrong(path, f"{show or shown(raw)} is not a map of names to texts")
+            self._wrong(path, f"{shown(raw)} is not a map of names to texts")
             return {}
         read = {}
         for name, value in members.items():
-            at = f"{path}.{show or name}"
-            good_name = self.read(kind.key_type, name, at, show=show)
-            read[good_name] = self.read(kind.value_type, value, at, show=show)
+            at = f"{path}.{name}"
+            good_name = self.read(kind.key_type, name, at)
+            read[good_name] = self.read(kind.value_type, value, at)
         return read
 
-    def _read_struct(
-        self, kind: inspect.StructType, raw: object, path: str, show: str | None
-    ) -> Any:
+    def _read_struct(self, kind: inspect.StructType, raw: object, path: str) -> Any:
         struct = kind.cls
         shorthand = getattr(struct, "shorthand", None)
         members = {shorthand: raw} if shorthand and isinstance(raw, str) else raw
         if not isinstance(members, dict):
-            self._wrong(path, f"{show or shown(raw)} is neither a text nor a map")
+            self._wrong(path, f"{shown(raw)} is neither a text nor a map")
             return None
         whole = members is not raw
         values = self.read_fields(
             struct,
             members,
-            path=lambda key: path if whole else f"{path}.{show or key}",
-            secret=frozenset(members) if show else frozenset(),
+            path=lambda key: path if whole else f"{path}.{key}",
         )
         needed = {field.name for field in kind.fields if field.required}
         return struct(**values) if needed <= set(values) else None
@@ -177,11 +165,9 @@ def _read_choice(values: tuple[Any, ...], raw: object) -> tuple[object, str, str
 
 def _read_text(kind: inspect.StrType, raw: object) -> tuple[object, str, str]:
     text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
-    if not isinstance(text, str):
-        return _UNREADABLE, "a text", ""
-    if kind.pattern and not re.fullmatch(kind.pattern, text):
-        return _UNREADABLE, f"a text like {kind.pattern}", ""
-    return text, "", ""
+    if isinstance(text, str) and (not kind.pattern or re.fullmatch(kind.pattern, text)):
+        return text, "", ""
+    return _UNREADABLE, "a text", ""
 
 
 def _whole(raw: object) -> int | None:

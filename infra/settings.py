@@ -119,17 +119,29 @@ def read_settings(
 ) -> tuple[Settings, list[Mistake]]:
     """The settings in `config`, whose keys are full ones (`runfleet:maxVcpus`), and all that is
     wrong with them. Keys of other namespaces belong to others; a wrong setting has its default
-    in the result, so that the rest can still be checked. No message shows a value of
-    `secret_keys`.
+    in the result, so that the rest can still be checked. What is kept as a secret is refused
+    unread, so that no message shows it.
     """
     prefix = f"{NAMESPACE}:"
     own = {key[len(prefix) :]: text for key, text in config.items() if key.startswith(prefix)}
     reader = Reader()
     values = reader.read_fields(
         Settings,
-        own,
-        path=lambda key: f"{prefix}{key}",
-        secret=frozenset(key.removeprefix(prefix) for key in secret_keys),
+        {key: text for key, text in own.items() if prefix + key not in secret_keys},
+        path=lambda key: prefix + key,
         top=True,
     )
-    return Settings(**values), reader.mistakes
+    return Settings(**values), [*reader.mistakes, *_kept_secret(own, secret_keys)]
+
+
+def _kept_secret(own: Mapping[str, str], secret_keys: frozenset[str]) -> list[Mistake]:
+    full_keys = [f"{NAMESPACE}:{key}" for key in own]
+    return [
+        Mistake(
+            path=key,
+            problem="is a secret here, but would stand in plain text in AWS and in Pulumi's state",
+            command=f"pulumi config set --plaintext {key} …",
+        )
+        for key in full_keys
+        if key in secret_keys
+    ]

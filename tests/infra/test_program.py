@@ -8,6 +8,7 @@ that run the engine.
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import signal
 import subprocess
@@ -54,37 +55,37 @@ class Double(pulumi.runtime.Mocks):
         return f"{args.name}-id", outputs
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
-        name = args.token.rpartition(":")[2]
-        answer: Answer = getattr(self, name)
+        function = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", args.token.split(":")[2])
+        answer: Answer = getattr(self, function)
         return answer(args.args)
 
-    def getCallerIdentity(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_caller_identity(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"accountId": "123456789012"}
 
-    def getPartition(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_partition(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"partition": "aws", "dnsSuffix": "amazonaws.com"}
 
-    def getRegion(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_region(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"region": "us-east-1"}
 
-    def getVpc(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_vpc(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert asked == {"default": True}
         if not self.default_vpc:
             raise LookupError("no matching EC2 VPC found")
         return {"id": "vpc-11111111"}
 
-    def getSubnets(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_subnets(self, asked: dict[str, Any]) -> dict[str, Any]:
         ((by, (wanted,)),) = [(f["name"], f["values"]) for f in asked["filters"]]
         assert by == "vpc-id"
         return {"ids": [name for name, (vpc, _) in SUBNETS.items() if vpc == wanted]}
 
-    def getSubnet(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_subnet(self, asked: dict[str, Any]) -> dict[str, Any]:
         if asked["id"] not in SUBNETS:
             raise LookupError("no matching EC2 Subnet found")
         vpc, zone = SUBNETS[asked["id"]]
         return {"id": asked["id"], "vpcId": vpc, "availabilityZone": zone}
 
-    def getInstanceTypeOfferings(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 # AWS's name
+    def get_instance_type_offerings(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert asked["locationType"] == "availability-zone"
         ((by, wanted),) = [(f["name"], f["values"]) for f in asked["filters"]]
         assert by == "instance-type"
@@ -308,7 +309,7 @@ def test_no_answer(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: dict[str, Any]) -> dict[str, Any]:
         raise ConnectionError("AccessDenied: not you")
 
-    monkeypatch.setattr(account, "getVpc", refuse)
+    monkeypatch.setattr(account, "get_vpc", refuse)
     with pytest.raises(NoAnswer) as none:
         planned_fleet(ONE_TYPE, secret_keys=frozenset(), stack="rl", project="runfleet")
     told = none.value.told("rl")
@@ -327,7 +328,9 @@ def test_program_tells_mistakes_without_a_traceback(
         run_main()
     assert left.value.code == 32
     (told,) = caplog.messages
-    assert told.startswith("2 mistakes in the settings of stack rl:\n  runfleet:maxVcpus: [secret]")
+    assert told.startswith(
+        "2 mistakes in the settings of stack rl:\n  runfleet:maxVcpus: is a secret"
+    )
     assert "hunter2" not in told
     assert account.made == []
 
