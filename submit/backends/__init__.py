@@ -1,0 +1,93 @@
+"""What a backend is: where jobs are sent, found again, watched and stopped. Pure.
+
+The four deeds take and give values; what must survive a crash lies in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from submit.plan import Definition, Job
+from submit.states import RunState
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the service sees it. `counts` has its runs by state."""
+
+    job_id: str
+    over: bool
+    counts: dict[RunState, int]
+    reason: str | None = None
+    created_ms: int | None = None
+    started_ms: int | None = None
+    stopped_ms: int | None = None
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a job: `child` is its number in the job. `streams` are the logs, one an attempt."""
+
+    child: int
+    state: RunState
+    reason: str | None = None
+    exit_code: int | None = None
+    attempts: int = 0
+    started_ms: int | None = None
+    stopped_ms: int | None = None
+    streams: tuple[str, ...] = ()
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line and when it was written."""
+
+    at_ms: int
+    text: str
+
+
+class Unclear(Exception):
+    """The service may or may not have done it: ask by name before it is asked for again."""
+
+
+class Backend(Protocol):
+    """Where jobs go."""
+
+    def define(self, definition: Definition) -> tuple[str, bool]:
+        """The definition's ARN with its revision, and whether it stood there already."""
+
+    def send(self, job: Job, definition_arn: str) -> str:
+        """The id of the new job. Calls once.
+
+        Raises Unclear when the answer was lost, ServiceFailed when nothing was sent.
+        """
+
+    def find(self, queue_arn: str, prefix: str) -> Mapping[str, str]:
+        """Ids of the queue's jobs, by name, whose names begin so, in whatever state."""
+
+    def poll(self, job_ids: Sequence[str]) -> dict[str, JobStatus]:
+        """Status of each job now: one call per 100. A job that the service has forgotten is
+        left out: the ledger's last word stands.
+        """
+
+    def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:
+        """Those runs of a job: one call per 100."""
+
+    def failed_children(self, job_id: str, size: int) -> list[int]:
+        """Numbers of the runs that have failed, the first page of them."""
+
+    def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
+        """The last lines of a log; none when it does not exist yet."""
+
+    def follow(
+        self, group: str, stream: str, token: str | None
+    ) -> tuple[list[LogLine], str | None]:
+        """What has come since `token` (None: from the start), and the next token."""
+
+    def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
+        """(stream, line) of all lines that hold `text`, in order: one call per 100 streams and
+        page.
+        """
+
+    def cancel(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Stops the jobs, running or not; what went wrong, by id."""
