@@ -7,7 +7,7 @@ import sys
 import click
 
 from sandbox.cli import main
-from sandbox.lifecycle import SandboxError
+from sandbox.errors import SandboxError
 
 if __name__ == "__main__":
     try:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from sandbox import lifecycle
+from sandbox import client, guard, lifecycle
+from sandbox.errors import SandboxError
 from sandbox.faults import KINDS
+from sandbox.state import Options, State, read_state
 
 PROVIDER_BIN = Path(__file__).parent / "provider" / "bin"
 
@@ -74,31 +77,18 @@ def up(
     foreground: bool,  # noqa: FBT001 # click passes by name
 ) -> None:
     """Start the sandbox."""
-    running = lifecycle.read_state(folder)
-    if running:
-        click.echo(f"the sandbox is running at http://127.0.0.1:{running.port} ({folder})")
-        _tell_env(folder)
-        return
-    options = lifecycle.Options(
-        folder=folder,
+    options = Options(
+        folder=str(folder),
         port=port,
         region=region,
         slots=slots,
-        image_root=image_root,
+        image_root=str(image_root),
         grace_s=stop_timeout,
     )
     if foreground:
-        lifecycle.clean_up(folder)
-        folder.mkdir(parents=True)
-        click.echo("the sandbox runs until Ctrl-C; in another terminal:")
-        _tell_env(folder)
-        try:
-            sys.exit(lifecycle.guard(options))
-        finally:
-            lifecycle.clean_up(folder)
-    state = lifecycle.start(options)
-    click.echo(f"the sandbox is up at http://127.0.0.1:{state.port} ({folder})")
-    _tell_env(folder)
+        sys.exit(lifecycle.run(options, ready=lambda state: _tell(folder, state, "up")))
+    state, fresh = lifecycle.start(options)
+    _tell(folder, state, "up" if fresh else "already running")
 
 
 @main.command()
@@ -117,7 +107,7 @@ def down(folder: Path) -> None:
 def status(folder: Path, as_json: bool) -> None:  # noqa: FBT001 # click passes by name
     """Tell whether it runs, and what it does."""
     state = _running(folder)
-    facts = lifecycle.control(state.port, "GET", "status")
+    facts = _control(folder, "GET", "status")
     if as_json:
         click.echo(json.dumps(facts | {"port": state.port, "dir": str(folder)}))
         return
@@ -132,10 +122,10 @@ def status(folder: Path, as_json: bool) -> None:  # noqa: FBT001 # click passes 
 def env(folder: Path) -> None:
     """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
     state = _running(folder)
-    variables = lifecycle.client_environment(folder, state.port, state.region)
+    variables = client.environment(folder, port=state.port, region=state.region, key=state.key)
     for name in ("pulumi", "pulumi-home", "home"):
         (folder / name).mkdir(exist_ok=True)
-    for name in lifecycle.UNSET:
+    for name in client.UNSET:
         click.echo(f"unset {name}")
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
@@ -158,7 +148,7 @@ def fault() -> None:
 @click.option("--seconds", type=click.FloatRange(0), default=0.0, help="For latency.")
 def fault_add(folder: Path, **fault: Any) -> None:
     """Strike the next COUNT calls that match, after letting AFTER through."""
-    lifecycle.control(_running(folder).port, "POST", "faults", fault)
+    _control(folder, "POST", "faults", fault)
 
 
 @fault.command("interrupt")
@@ -166,7 +156,7 @@ def fault_add(folder: Path, **fault: Any) -> None:
 @click.argument("job_id")
 def fault_interrupt(folder: Path, job_id: str) -> None:
     """Take the instance under a running job away, as Spot does."""
-    answer = lifecycle.control(_running(folder).port, "POST", "interrupt", {"jobId": job_id})
+    answer = _control(folder, "POST", "interrupt", {"jobId": job_id})
     click.echo(f"the instance {answer['instance']} is gone")
 
 
@@ -174,38 +164,48 @@ def fault_interrupt(folder: Path, job_id: str) -> None:
 @folder_option
 def fault_list(folder: Path) -> None:
     """Show the faults that struck and those that wait."""
-    click.echo(json.dumps(lifecycle.control(_running(folder).port, "GET", "faults"), indent=1))
+    click.echo(json.dumps(_control(folder, "GET", "faults"), indent=1))
 
 
 @fault.command("clear")
 @folder_option
 def fault_clear(folder: Path) -> None:
     """Forget the faults that wait."""
-    lifecycle.control(_running(folder).port, "DELETE", "faults")
+    _control(folder, "DELETE", "faults")
 
 
 @main.command("_guard", hidden=True)
 @click.argument("options")
-def guard(options: str) -> None:
+def run_guard(options: str) -> None:
     """Watch over the server."""
-    sys.exit(lifecycle.guard(lifecycle.parse_options(options)))
+    sys.exit(guard.guard(msgspec.json.decode(options, type=Options)))
 
 
 @main.command("_server", hidden=True)
 @click.argument("options")
-def server(options: str) -> None:
+def run_server(options: str) -> None:
     """Answer."""
-    lifecycle.serve(lifecycle.parse_options(options))
+    guard.serve(msgspec.json.decode(options, type=Options))
 
 
-def _running(folder: Path) -> lifecycle.State:
-    state = lifecycle.read_state(folder)
+def _running(folder: Path) -> State:
+    state = read_state(folder)
     if state is None:
-        raise lifecycle.SandboxError(f"no sandbox is running in {folder}: python -m sandbox up")
+        option = _dir_option(folder)
+        raise SandboxError(f"no sandbox is running in {folder}: python -m sandbox up{option}")
     return state
 
 
-def _tell_env(folder: Path) -> None:
+def _control(folder: Path, method: str, name: str, body: Any = None) -> Any:
+    state = _running(folder)
+    return client.control(state.port, state.key, method, name, body)
+
+
+def _tell(folder: Path, state: State, how: str) -> None:
+    click.echo(f"the sandbox is {how} at http://127.0.0.1:{state.port} ({folder})")
+    click.echo(f'  eval "$(python -m sandbox env{_dir_option(folder)})"')
+
+
+def _dir_option(folder: Path) -> str:
     usual = folder == _folder(None, None, None)  # type: ignore[arg-type] # neither is looked at
-    option = "" if usual else f" --dir {shlex.quote(str(folder))}"
-    click.echo(f'  eval "$(python -m sandbox env{option})"')
+    return "" if usual else f" --dir {shlex.quote(str(folder))}"

@@ -1,77 +1,89 @@
 """One loopback port for all of AWS that runfleet uses: moto's services and our own Batch.
 
-Speaks WSGI. Control lies under /_sandbox/. Only requests that name a loopback host are
-answered, so that no web page can reach it through a name of its own.
+Speaks WSGI. Control lies under /_sandbox/. Jobs run with this user's rights, so only this
+user's clients are answered: they know the key (the access key id), which is made anew for each
+sandbox; and only under a loopback host name, so that no web page can reach it under its own.
 """
 
 from __future__ import annotations
 
-import json
+import hmac
 import os
 import re
-import socket
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-import msgspec
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-
-from sandbox.batch.account import Account
+from sandbox.answers import Answer, error, throttled
+from sandbox.batch.account import MOTO, Account
 from sandbox.batch.errors import ClientError
-from sandbox.batch.service import Answer, Batch
+from sandbox.batch.service import Batch
+from sandbox.client import CONTROL, KEY_HEADER
+from sandbox.control import Control
 from sandbox.faults import Fault, Faults
-
-Environ = dict[str, Any]
-StartResponse = Callable[..., Any]
-App = Callable[[Environ, StartResponse], Iterable[bytes]]
+from sandbox.listening import App, Environ, StartResponse, hang_up
 
 SERVICES = frozenset({"ec2", "ecr", "iam", "logs", "s3", "secretsmanager", "ssm", "sts"})
 """What moto answers for; Batch is our own."""
 MAX_BODY = 64 * 1024 * 1024
 _HOSTS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?")
-_SCOPE = re.compile(r"Credential=[^/]+/[0-9]{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
+_SCOPE = re.compile(r"Credential=([^/]+)/[0-9]{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
+
+
+class Scope(NamedTuple):
+    """What a request was signed for."""
+
+    key: str
+    region: str
+    service: str
 
 
 class Sandbox:
     """The whole sandbox as a WSGI application. `close` ends all jobs."""
 
     def __init__(
-        self, *, region: str, slots: int, work_dir: Path, image_root: Path, grace_s: float
+        self,
+        *,
+        region: str,
+        slots: int,
+        work_dir: Path,
+        image_root: Path,
+        grace_s: float,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
         self.region = region
+        self.key = "SANDBOX" + secrets.token_hex(12).upper()
         self.faults = Faults()
         self._options: dict[str, Any] = {
             "slots": slots,
             "work_dir": work_dir,
             "image_root": image_root,
             "grace_s": grace_s,
+            "clock": clock,
         }
+        self._control = Control(self.faults, status=self._status, interrupt=self._interrupt)
         self._batches: dict[str, Batch] = {}
         self._lock = threading.Lock()
         self._moto: App | None = None
-        self._started = time.time()
+        self._started = time.monotonic()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if not _HOSTS.fullmatch(environ.get("HTTP_HOST", "")) or "HTTP_ORIGIN" in environ:
-            return _send(start_response, _error(403, "AccessDenied", "loopback clients only"))
-        path = environ["PATH_INFO"]
-        if path.startswith("/_sandbox/"):
-            return _send(start_response, self._control(environ, path))
-        scope = _scope(environ)
-        if scope is None:
-            message = "Request is missing Authentication Token"
-            return _send(start_response, _error(403, "MissingAuthenticationToken", message))
-        region, service = scope
-        if service != "batch" and service not in SERVICES:
-            message = f"this sandbox does not have the service {service}"
-            return _send(start_response, _error(501, "NotImplemented", message))
-        return self._serve(environ, start_response, region, service)
+        body = _read_body(environ)
+        refused = self._refused(environ, body)
+        if refused:
+            return _send(start_response, refused)
+        if environ["PATH_INFO"].startswith(CONTROL):
+            answer = self._control.answer(
+                environ["REQUEST_METHOD"], environ["PATH_INFO"], body or b""
+            )
+            return _send(start_response, answer)
+        return self._serve(environ, start_response, body or b"")
 
     def batch(self, region: str | None = None) -> Batch:
         """The Batch of a region, started when it is first used."""
@@ -85,7 +97,7 @@ class Sandbox:
     def close(self) -> None:
         """Ends all jobs; returns when their processes are gone."""
         for batch in self._batches.values():
-            batch.scheduler.close()
+            batch.close()
 
     def warm_up(self) -> None:
         """Loads moto's slow parts, so that the first call does not wait for them."""
@@ -93,49 +105,81 @@ class Sandbox:
         from moto.iam.models import iam_backends  # noqa: PLC0415 # takes a second
 
         account = Account(self.region).account_id
-        _ = ec2_backends[account][self.region], iam_backends[account]["aws"]
+        with MOTO:
+            _ = ec2_backends[account][self.region], iam_backends[account]["aws"]
         self._moto_app()
 
-    def _serve(
-        self, environ: Environ, start_response: StartResponse, region: str, service: str
-    ) -> Iterable[bytes]:
-        body = _read_body(environ)
+    def _refused(self, environ: Environ, body: bytes | None) -> Answer | None:
+        """Why a request is not answered at all, None if it is."""
+        content_type, scope = environ.get("CONTENT_TYPE", ""), _scope(environ)
+        service = scope.service if scope else ""
+
+        def no(status: int, code: str, message: str) -> Answer:
+            return error(status, code, message, service=service, content_type=content_type)
+
+        if not _HOSTS.fullmatch(environ.get("HTTP_HOST", "")) or "HTTP_ORIGIN" in environ:
+            return no(403, "AccessDenied", "loopback clients only")
+        key = environ.get("HTTP_" + KEY_HEADER.upper().replace("-", "_"))
+        if not environ["PATH_INFO"].startswith(CONTROL):
+            key = scope.key if scope else None
+        if key is None:
+            return no(403, "MissingAuthenticationToken", "Missing Authentication Token")
+        if not hmac.compare_digest(key.encode(), self.key.encode()):
+            message = 'The access key is not this sandbox\'s: eval "$(python -m sandbox env)"'
+            return no(403, "UnrecognizedClientException", message)
+        if scope and service != "batch" and service not in SERVICES:
+            return no(501, "NotImplemented", f"this sandbox does not have the service {service}")
         if body is None:
-            return _send(start_response, _error(413, "RequestTooLarge", "the request is too large"))
-        operation = self._operation(environ, service, body)
-        fault = self.faults.meet(service, operation)
+            large = no(413, "RequestTooLarge", f"the request is larger than {MAX_BODY} bytes")
+            return large._replace(headers=large.headers | {"Connection": "close"})
+        return None
+
+    def _serve(
+        self, environ: Environ, start_response: StartResponse, body: bytes
+    ) -> Iterable[bytes]:
+        scope = _scope(environ)
+        assert scope is not None
+        fault = self.faults.meet(scope.service, self._operation(environ, scope, body))
         if fault and fault.kind == "latency":
             time.sleep(fault.seconds)
             fault = None
         if fault and fault.kind == "reset":
-            return _hang_up(environ, start_response)
-        if fault and fault.kind == "throttle":
-            return _send(start_response, _throttled(service))
-        if fault and fault.kind == "error":
-            return _send(start_response, _error(500, "InternalFailure", "a fault was asked for"))
-        if service == "batch":
-            answer = self.batch(region).handle(
+            hang_up(environ)
+            return _send(start_response, Answer(200, b"", {}))
+        if fault and (failure := _failure(fault, scope.service, environ)):
+            return _send(start_response, failure)
+        if fault:  # done, and the answer lost
+            self._perform(environ, lambda *_: None, scope, body)
+            hang_up(environ)
+            return _send(start_response, Answer(200, b"", {}))
+        return self._perform(environ, start_response, scope, body)
+
+    def _perform(
+        self, environ: Environ, start_response: StartResponse, scope: Scope, body: bytes
+    ) -> Iterable[bytes]:
+        if scope.service == "batch":
+            answer = self.batch(scope.region).handle(
                 environ["REQUEST_METHOD"],
                 _raw_path(environ),
                 parse_qs(environ.get("QUERY_STRING", "")),
                 body,
             )
-            if fault:
-                return _hang_up(environ, start_response)
             return _send(start_response, answer)
-        answered = self._moto_app()(environ, (lambda *_: None) if fault else start_response)
-        return _hang_up(environ, start_response) if fault else answered
+        app = self._moto_app()
+        with MOTO:
+            return list(app(environ, start_response))
 
-    def _operation(self, environ: Environ, service: str, body: bytes) -> str:
-        if service == "batch":
+    def _operation(self, environ: Environ, scope: Scope, body: bytes) -> str:
+        if scope.service == "batch":
             try:
-                return self.batch().operation_name(environ["REQUEST_METHOD"], _raw_path(environ))
+                batch = self.batch(scope.region)
+                return batch.operation_name(environ["REQUEST_METHOD"], _raw_path(environ))
             except ClientError:
                 return "Unknown"
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         if target:
             return str(target).rpartition(".")[2]
-        action = parse_qs(body.decode("latin-1")).get("Action") if service != "s3" else None
+        action = parse_qs(body.decode("latin-1")).get("Action") if scope.service != "s3" else None
         return action[0] if action else str(environ["REQUEST_METHOD"])
 
     def _moto_app(self) -> App:
@@ -149,92 +193,44 @@ class Sandbox:
                 self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
 
-    def _control(self, environ: Environ, path: str) -> Answer:
-        method, name = environ["REQUEST_METHOD"], path.removeprefix("/_sandbox/")
-        body = _read_body(environ) or b""
-        if (method, name) == ("GET", "status"):
-            return _json(self._status())
-        if (method, name) == ("GET", "calls"):
-            return _json(self.faults.calls())
-        if (method, name) == ("GET", "faults"):
-            return _json(self.faults.log())
-        if (method, name) == ("DELETE", "faults"):
-            self.faults.clear()
-            return _json({})
-        if (method, name) == ("POST", "faults"):
-            try:
-                self.faults.add(msgspec.json.decode(body, type=Fault))
-            except ValueError as err:
-                return _json({"message": str(err)}, 400)
-            return _json({})
-        if (method, name) == ("POST", "interrupt"):
-            return self._interrupt(body)
-        return _json({"message": f"the sandbox has no {method} {path}"}, 404)
-
-    def _interrupt(self, body: bytes) -> Answer:
-        try:
-            job_id = str(json.loads(body)["jobId"])
-        except (ValueError, KeyError, TypeError):
-            return _json({"message": 'send {"jobId": "…"}'}, 400)
-        for batch in self._batches.values():
-            instance = batch.scheduler.interrupt(job_id)
-            if instance:
-                self.faults.note("interrupt", job=job_id, instance=instance)
-                return _json({"instance": instance})
-        return _json({"message": f"the job {job_id} is not running"}, 404)
+    def _interrupt(self, job_id: str) -> str | None:
+        found = (batch.scheduler.interrupt(job_id) for batch in self._all_batches())
+        return next((instance for instance in found if instance), None)
 
     def _status(self) -> dict[str, Any]:
-        running = {r: batch.scheduler.running_jobs() for r, batch in self._batches.items()}
+        batches = self._all_batches()
         return {
             "region": self.region,
-            "uptime": round(time.time() - self._started, 1),
+            "uptime": round(time.monotonic() - self._started, 1),
             "slots": self._options["slots"],
-            "running": [job for jobs in running.values() for job in jobs],
-            "jobs": sum(len(batch.store.jobs) for batch in self._batches.values()),
+            "running": [job for batch in batches for job in batch.scheduler.running_jobs()],
+            "jobs": sum(len(batch.store.jobs) for batch in batches),
         }
 
-
-class _Handler(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # keeps connections open: clients make many small calls
-    disable_nagle_algorithm = True
-
-    def log_request(self, *_: Any) -> None:
-        """Calls are counted, not logged: they may hold secrets."""
-
-    def address_string(self) -> str:
-        return str(self.client_address[0])
+    def _all_batches(self) -> list[Batch]:
+        with self._lock:
+            return list(self._batches.values())
 
 
-def listen(app: App, port: int = 0) -> BaseWSGIServer:
-    """A server on that loopback port (0: any free one); `serve_forever` answers.
-
-    Raises OSError when the port is taken.
-    """
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
-        listening.listen(256)
-        return make_server(
-            "127.0.0.1",
-            listening.getsockname()[1],
-            app,
-            threaded=True,
-            request_handler=_Handler,
-            fd=listening.fileno(),
-        )
-    finally:
-        listening.close()  # make_server has a duplicate
+def _failure(fault: Fault, service: str, environ: Environ) -> Answer | None:
+    """The answer of a call that is refused on demand; None for other faults."""
+    content_type = environ.get("CONTENT_TYPE", "")
+    if fault.kind == "throttle":
+        return throttled(service, content_type)
+    if fault.kind == "error":
+        message = "a fault was asked for"
+        return error(500, "InternalFailure", message, service=service, content_type=content_type)
+    return None
 
 
-def _scope(environ: Environ) -> tuple[str, str] | None:
-    """Region and service that the request was signed for, None when it was not signed."""
+def _scope(environ: Environ) -> Scope | None:
+    """What the request was signed for, None when it was not signed."""
     signed = environ.get("HTTP_AUTHORIZATION", "")
     if not signed:
         query = parse_qs(environ.get("QUERY_STRING", ""))
         signed = "Credential=" + query.get("X-Amz-Credential", [""])[0]
     match = _SCOPE.search(signed)
-    return (match[1], match[2]) if match else None
+    return Scope(*match.groups()) if match else None
 
 
 def _read_body(environ: Environ) -> bytes | None:
@@ -243,8 +239,10 @@ def _read_body(environ: Environ) -> bytes | None:
     length = environ.get("CONTENT_LENGTH")
     if length and (not length.isdigit() or int(length) > MAX_BODY):
         return None
-    limit = int(length) if length else (MAX_BODY if environ.get("wsgi.input_terminated") else 0)
-    body = bytes(stream.read(limit))
+    chunked = not length and environ.get("wsgi.input_terminated")
+    body = bytes(stream.read(MAX_BODY + 1 if chunked else int(length or 0)))
+    if len(body) > MAX_BODY:
+        return None
     environ["wsgi.input"] = BytesIO(body)
     environ["CONTENT_LENGTH"] = str(len(body))
     return body
@@ -253,28 +251,6 @@ def _read_body(environ: Environ) -> bytes | None:
 def _raw_path(environ: Environ) -> str:
     """The path as it was sent: ARNs in it hold escaped slashes."""
     return str(environ.get("RAW_URI", environ["PATH_INFO"])).partition("?")[0]
-
-
-def _hang_up(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-    return _send(start_response, Answer(200, b"", {}))
-
-
-def _throttled(service: str) -> Answer:
-    if service == "batch":
-        return _error(429, "TooManyRequestsException", "Too Many Requests")
-    return _error(400, "ThrottlingException", "Rate exceeded")
-
-
-def _error(status: int, code: str, message: str) -> Answer:
-    """An error that clients of any protocol of AWS's can at least show."""
-    headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-errortype": code}
-    body = json.dumps({"__type": code, "message": message}).encode()
-    return Answer(status, body, headers)
-
-
-def _json(value: Any, status: int = 200) -> Answer:
-    return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
 
 def _send(start_response: StartResponse, answer: Answer) -> Iterable[bytes]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sandbox.client import control, environment
 from sandbox.faults import Fault
-from sandbox.lifecycle import client_environment, control
-from sandbox.server import Sandbox, listen
+from sandbox.guard import work_folder
+from sandbox.listening import listen
+from sandbox.server import Sandbox
 
 
 class Running:
@@ -25,7 +28,7 @@ class Running:
 
     def env(self) -> dict[str, str]:
         """What `python -m sandbox env` exports for this sandbox."""
-        return client_environment(self.dir, self.port, self.app.region)
+        return environment(self.dir, port=self.port, region=self.app.region, key=self.app.key)
 
     def client(self, service: str, **options: Any) -> Any:
         """A boto3 client of the sandbox."""
@@ -36,7 +39,7 @@ class Running:
             service,
             endpoint_url=self.endpoint,
             region_name=self.app.region,
-            aws_access_key_id="sandbox",
+            aws_access_key_id=self.app.key,
             aws_secret_access_key="sandbox",  # noqa: S106 # any will do
             **options,
         )
@@ -51,7 +54,7 @@ class Running:
 
     def interrupt(self, job_id: str) -> None:
         """Takes the instance under a running job away."""
-        control(self.port, "POST", "interrupt", {"jobId": job_id})
+        control(self.port, self.app.key, "POST", "interrupt", {"jobId": job_id})
 
 
 @contextlib.contextmanager
@@ -61,6 +64,7 @@ def running(
     slots: int = 4,
     image_root: Path | None = None,
     grace_s: float = 1.0,
+    clock: Callable[[], float] = time.time,
 ) -> Iterator[Running]:
     """A sandbox on a free port; its jobs and its folder are gone at the end.
 
@@ -73,9 +77,10 @@ def running(
         app = Sandbox(
             region=region,
             slots=slots,
-            work_dir=folder / "work",
+            work_dir=work_folder(folder),
             image_root=image_root or empty,
             grace_s=grace_s,
+            clock=clock,
         )
         server = listen(app)
         thread = threading.Thread(target=server.serve_forever, daemon=True)

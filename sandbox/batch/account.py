@@ -6,13 +6,29 @@ slower.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
+MOTO = threading.RLock()
+"""Held by whoever is inside moto: its backends are plain dicts, one set for the process."""
 ACCOUNT_ID = "123456789012"
 """The account that moto gives to any credentials."""
 DEFAULT_LOG_GROUP = "/aws/batch/job"
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _inside_moto(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    @functools.wraps(function)
+    def inside(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with MOTO:
+            return function(*args, **kwargs)
+
+    return inside
 
 
 class Account:
@@ -21,12 +37,12 @@ class Account:
     def __init__(self, region: str, account_id: str = ACCOUNT_ID) -> None:
         self.region = region
         self.account_id = account_id
-        self._log_lock = threading.Lock()
 
     def arn(self, kind: str, name: str) -> str:
         """The ARN of a Batch resource."""
         return f"arn:aws:batch:{self.region}:{self.account_id}:{kind}/{name}"
 
+    @_inside_moto
     def role_fault(self, role: str, service: str) -> str | None:
         """Why `service` can't assume the role (its name or ARN), None if it can."""
         from moto.iam.models import iam_backends  # noqa: PLC0415 # only once Batch is used
@@ -39,6 +55,7 @@ class Account:
                 return f"the role {role} does not trust {service}"
         return f"the role {role} does not exist"
 
+    @_inside_moto
     def profile_fault(self, profile: str) -> str | None:
         """Why the instance profile (name or ARN) can't be used, None if it can."""
         from moto.iam.models import iam_backends  # noqa: PLC0415 # only once Batch is used
@@ -52,6 +69,7 @@ class Account:
             return f"the instance profile {profile} has no role"
         return self.role_fault(found.roles[0].arn, "ec2.amazonaws.com")
 
+    @_inside_moto
     def network_faults(self, subnets: list[str], groups: list[str]) -> list[str]:
         """Which subnets and security groups do not exist."""
         from moto.ec2.models import ec2_backends  # noqa: PLC0415 # only once Batch is used
@@ -68,6 +86,7 @@ class Account:
             ),
         ]
 
+    @_inside_moto
     def launch_template_fault(self, template: dict[str, Any]) -> str | None:
         """Why the launch template can't be used, None if it can."""
         from moto.ec2.models import ec2_backends  # noqa: PLC0415 # only once Batch is used
@@ -85,6 +104,7 @@ class Account:
             return f"the launch template {wanted} has no version {version}"
         return None
 
+    @_inside_moto
     def secret_value(self, source: str) -> str | None:
         """The value of a Secrets Manager secret or SSM parameter, None if there is none."""
         from moto.secretsmanager.models import secretsmanager_backends  # noqa: PLC0415
@@ -100,31 +120,31 @@ class Account:
             return None
         return str(secret.versions[secret.default_version_id]["secret_string"])
 
+    @_inside_moto
     def open_log_stream(self, group: str, stream: str) -> bool:
         """Makes the stream; False where the group does not exist.
 
         Batch makes its default group by itself, and no other.
         """
-        with self._log_lock:
-            logs = self._logs()
-            if group not in logs.groups:
-                if group != DEFAULT_LOG_GROUP:
-                    return False
-                logs.create_log_group(group, {})
-            if stream not in logs.groups[group].streams:
-                logs.create_log_stream(group, stream)
-            return True
+        logs = self._logs()
+        if group not in logs.groups:
+            if group != DEFAULT_LOG_GROUP:
+                return False
+            logs.create_log_group(group, {})
+        if stream not in logs.groups[group].streams:
+            logs.create_log_stream(group, stream)
+        return True
 
+    @_inside_moto
     def put_log_events(self, group: str, stream: str, events: list[tuple[int, str]]) -> bool:
         """Appends (milliseconds, line) to the stream; False when it has been deleted since."""
-        with self._log_lock:
-            logs = self._logs()
-            if group not in logs.groups or stream not in logs.groups[group].streams:
-                return False
-            logs.put_log_events(
-                group, stream, [{"timestamp": at, "message": line} for at, line in events]
-            )
-            return True
+        logs = self._logs()
+        if group not in logs.groups or stream not in logs.groups[group].streams:
+            return False
+        logs.put_log_events(
+            group, stream, [{"timestamp": at, "message": line} for at, line in events]
+        )
+        return True
 
     def _logs(self) -> Any:
         from moto.logs.models import logs_backends  # noqa: PLC0415 # only once jobs run

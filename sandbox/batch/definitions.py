@@ -8,6 +8,7 @@ from typing import Any
 
 from sandbox.batch import limits
 from sandbox.batch.errors import ClientError
+from sandbox.batch.paging import paged
 from sandbox.batch.store import Store
 
 _UNSUPPORTED = ("nodeProperties", "eksProperties", "ecsProperties", "consumableResourceProperties")
@@ -94,23 +95,6 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         "jobDefinitions": [d | {"tags": dict(store.tags[d["jobDefinitionArn"]])} for d in page],
         "nextToken": token,
     }
-
-
-def paged(
-    items: list[Any], request: dict[str, Any], limit: limits.Limit
-) -> tuple[list[Any], str | None]:
-    """One page of `items` and the token of the next.
-
-    Raises ClientError for a token that was never given out.
-    """
-    size = request.get("maxResults", limit.at_most)
-    limit.check(size)
-    token = request.get("nextToken", "0")
-    if not token.isascii() or not token.isdigit():
-        raise ClientError("nextToken is not valid")
-    start = int(token)
-    after = start + size
-    return items[start:after], str(after) if after < len(items) else None
 
 
 def check_retry(strategy: dict[str, Any] | None) -> None:

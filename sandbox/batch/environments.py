@@ -8,6 +8,7 @@ from typing import Any
 from sandbox.batch import limits
 from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import InstanceType, expand, is_arm
+from sandbox.batch.paging import paged
 from sandbox.batch.store import Resource, Store, new_id
 
 UPDATABLE_STRATEGIES = frozenset(
@@ -88,7 +89,11 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         if wanted
         else list(store.environments.values())
     )
-    return {"computeEnvironments": [e.detail | {"tags": dict(store.tags[e.arn])} for e in found]}
+    page, token = paged(found, request, limits.DESCRIBE_PAGE)
+    return {
+        "computeEnvironments": [e.detail | {"tags": dict(store.tags[e.arn])} for e in page],
+        "nextToken": token,
+    }
 
 
 def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:

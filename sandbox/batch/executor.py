@@ -18,8 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from sandbox.batch.reaper import Reaper
+
 FLUSH_SECONDS = 0.25
 """How long a line may wait before it is in the log."""
+CLOSING_SECONDS = 1.0
+"""From SIGTERM to SIGKILL when the sandbox itself ends."""
 _MAX_LINE = 256 * 1024
 """Bytes of one log event (CloudWatch Logs quotas); a longer line is cut into several."""
 
@@ -51,6 +55,15 @@ class Executor:
         self._image_root = image_root
         self._grace_s = grace_s
         """From SIGTERM to SIGKILL."""
+        self._reaper = Reaper()
+
+    def hurry(self) -> None:
+        """From now on, attempts that are stopped have a second to end."""
+        self._grace_s = min(self._grace_s, CLOSING_SECONDS)
+
+    def close(self) -> None:
+        """No attempt runs any more."""
+        self._reaper.close()
 
     def run(
         self,
@@ -75,8 +88,9 @@ class Executor:
             except OSError as err:
                 missing = f'exec: "{attempt.command[0]}": {err.strerror}'
                 return Outcome(None, f"CannotStartContainerError: {missing}", timed_out=False)
-            started()
-            return self._supervise(process, attempt, stop, log)
+            with self._reaper.watching(process.pid):
+                started()
+                return self._supervise(process, attempt, stop, log)
 
     def _supervise(
         self,

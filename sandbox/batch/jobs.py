@@ -18,10 +18,10 @@ from sandbox.batch.definitions import (
     check_requirements,
     check_retry,
     check_timeout,
-    paged,
 )
 from sandbox.batch.errors import ClientError
-from sandbox.batch.store import Job, Store, new_id
+from sandbox.batch.paging import paged
+from sandbox.batch.store import Array, Job, Store, new_id
 
 _UNSUPPORTED = (
     "nodeOverrides",
@@ -42,27 +42,27 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
-    _check_dependencies(store, request.get("dependsOn", []), now_ms)
+    _check_dependencies(store, request.get("dependsOn", []))
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
     limits.TAGS.check(len(spec["tags"]))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
-    job.unstarted = deque(range(job.size))
-    job.counts = {states.SUBMITTED: job.size}
+    if "arrayProperties" in request:
+        job.array = Array(request["arrayProperties"]["size"])
     store.jobs[job_id] = job
     store.tags[job.arn] = spec["tags"]
     store.waiting.setdefault(queue.arn, deque()).append(job)
     return {"jobArn": job.arn, "jobName": job.name, "jobId": job_id}
 
 
-def describe(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeJobs: those that exist."""
     limits.DESCRIBE_JOBS.check(len(request["jobs"]))
-    found = [store.find_job(job_id, now_ms) for job_id in request["jobs"]]
+    found = [store.look_at(job_id) for job_id in request["jobs"]]
     return {"jobs": [job_detail(store, job) for job in found if job]}
 
 
-def list_jobs(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
+def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """ListJobs: a queue's jobs or an array's children, newest first.
 
     RUNNING only unless a status is given; a filter ignores the status (API Reference).
@@ -74,7 +74,7 @@ def list_jobs(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, A
         raise ClientError("one of jobQueue, arrayJobId and multiNodeJobId must be given")
     if len(filters) > 1:
         raise ClientError("only one filter is supported")
-    jobs = _candidates(store, request, now_ms)
+    jobs = _candidates(store, request)
     if filters and request.get("jobQueue"):
         jobs = _filtered(jobs, filters[0])
         limit = limits.LIST_PAGE_FILTERED
@@ -88,10 +88,11 @@ def list_jobs(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, A
 
 def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJob: ends what has not started; what runs is left alone (API Reference)."""
-    job = _existing(store, request["jobId"], now_ms)
-    if job.size:
-        _end_unstarted(job, request["reason"], now_ms, cancelled=True)
-        for child in list(job.children.values()):
+    job = _existing(store, request["jobId"])
+    if job.array:
+        job.cancelled = job.status not in states.OVER
+        end_unstarted(job, request["reason"], now_ms, cancelled=True)
+        for child in job.array.children.values():
             _cancel_one(child, request["reason"], now_ms)
     else:
         _cancel_one(job, request["reason"], now_ms)
@@ -100,7 +101,7 @@ def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
 
 def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """TerminateJob: ends what has not started, stops what runs."""
-    terminate_all(_existing(store, request["jobId"], now_ms), request["reason"], now_ms)
+    terminate_all(_existing(store, request["jobId"]), request["reason"], now_ms)
     return {}
 
 
@@ -110,8 +111,7 @@ def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> 
     successful: list[str] = []
     errors: list[dict[str, Any]] = []
     for job_id in request["jobs"]:
-        job = store.find_job(job_id, now_ms)
-        if job is None:
+        if store.look_at(job_id) is None:
             message = f"Job {job_id} does not exist"
             errors.append({"job": job_id, "code": "ClientException", "message": message})
         else:
@@ -122,14 +122,26 @@ def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> 
 
 def terminate_all(job: Job, reason: str, now_ms: int) -> None:
     """Ends a job, or an array's children: what has begun is asked to stop."""
-    if not job.size:
+    if not job.array:
         _terminate_one(job, reason, now_ms)
     elif job.status not in states.OVER:
         job.terminated = True
         job.status_reason = reason
-        _end_unstarted(job, reason, now_ms, cancelled=False)
-        for child in list(job.children.values()):
+        end_unstarted(job, reason, now_ms, terminated=True)
+        for child in job.array.children.values():
             _terminate_one(child, reason, now_ms)
+
+
+def end_unstarted(
+    job: Job, reason: str, now_ms: int, *, cancelled: bool = False, terminated: bool = False
+) -> None:
+    """Ends the children of an array whose turn has not come."""
+    assert job.array is not None
+    while job.array.unstarted:
+        child = job.child(job.array.unstarted.popleft())
+        if child.status not in states.OVER:
+            child.cancelled, child.terminated = cancelled, terminated
+            end(child, reason, now_ms)
 
 
 def end(job: Job, reason: str, now_ms: int) -> None:
@@ -164,11 +176,10 @@ def job_detail(store: Store, job: Job) -> dict[str, Any]:
         "isTerminated": job.terminated,
         "container": spec["container"] | job.container,
     }
-    if job.size:
-        summary = dict.fromkeys((*states.JOB_MOVES,), 0) | job.counts
+    if job.array:
         detail["arrayProperties"] = {
-            "statusSummary": summary,
-            "size": job.size,
+            "statusSummary": dict.fromkeys(states.JOB_MOVES, 0) | job.array.counts,
+            "size": job.array.size,
             "statusSummaryLastUpdatedAt": job.stopped_ms or job.created_ms,
         }
     elif job.index is not None:
@@ -232,12 +243,12 @@ def _check_request(request: dict[str, Any]) -> None:
         limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
 
 
-def _check_dependencies(store: Store, depends: list[dict[str, Any]], now_ms: int) -> None:
+def _check_dependencies(store: Store, depends: list[dict[str, Any]]) -> None:
     limits.DEPENDENCIES.check(len(depends))
     for dependency in depends:
         if dependency.get("type") is not None:
             raise ClientError(f"this sandbox does not have dependencies {dependency['type']}")
-        if store.find_job(dependency.get("jobId", ""), now_ms) is None:
+        if store.look_at(dependency.get("jobId", "")) is None:
             raise ClientError(f"Job {dependency.get('jobId')} does not exist")
 
 
@@ -249,10 +260,13 @@ def _check_overrides(overrides: dict[str, Any]) -> None:
     check_requirements(overrides.get("resourceRequirements", []))
 
 
-def _candidates(store: Store, request: dict[str, Any], now_ms: int) -> Iterator[Job]:
+def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
     if request.get("arrayJobId"):
-        parent = _existing(store, request["arrayJobId"], now_ms)
-        yield from (parent.child(index, now_ms) for index in range(parent.size))
+        parent = store.look_at(request["arrayJobId"])
+        if parent is None:
+            raise ClientError(f"Job {request['arrayJobId']} does not exist")
+        size = parent.array.size if parent.array else 0
+        yield from (parent.look_at_child(index) for index in range(size))
     else:
         queue = store.existing_queue(request["jobQueue"])
         for job in reversed(store.jobs.values()):
@@ -294,8 +308,8 @@ def _summary(job: Job) -> dict[str, Any]:
         "stoppedAt": job.stopped_ms,
         "jobDefinition": job.spec["jobDefinition"],
     }
-    if job.size:
-        summary["arrayProperties"] = {"size": job.size}
+    if job.array:
+        summary["arrayProperties"] = {"size": job.array.size}
     elif job.index is not None:
         summary["arrayProperties"] = {"index": job.index}
     if job.container:
@@ -305,8 +319,8 @@ def _summary(job: Job) -> dict[str, Any]:
     return summary
 
 
-def _existing(store: Store, job_id: str, now_ms: int) -> Job:
-    job = store.find_job(job_id, now_ms)
+def _existing(store: Store, job_id: str) -> Job:
+    job = store.find_job(job_id)
     if job is None:
         raise ClientError(f"Job {job_id} does not exist")
     return job
@@ -326,13 +340,3 @@ def _cancel_one(job: Job, reason: str, now_ms: int) -> None:
     if job.status in {states.SUBMITTED, states.PENDING, states.RUNNABLE}:
         job.cancelled = True
         end(job, reason, now_ms)
-
-
-def _end_unstarted(job: Job, reason: str, now_ms: int, *, cancelled: bool) -> None:
-    """Ends the children of an array that have not begun."""
-    while job.unstarted:
-        child = job.child(job.unstarted.popleft(), now_ms)
-        if child.status in states.OVER:
-            continue
-        child.cancelled, child.terminated = cancelled, not cancelled
-        end(child, reason, now_ms)

@@ -9,6 +9,7 @@ from sandbox.batch import limits
 from sandbox.batch.environments import instance_types
 from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import is_arm
+from sandbox.batch.paging import paged
 from sandbox.batch.store import Resource, Store
 
 TIME_LIMIT_REASONS = frozenset(
@@ -51,7 +52,11 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeJobQueues: those asked for that exist, or all."""
     wanted = request.get("jobQueues")
     found = [q for q in map(store.queue, wanted) if q] if wanted else list(store.queues.values())
-    return {"jobQueues": [q.detail | {"tags": dict(store.tags[q.arn])} for q in found]}
+    page, token = paged(found, request, limits.DESCRIBE_PAGE)
+    return {
+        "jobQueues": [q.detail | {"tags": dict(store.tags[q.arn])} for q in page],
+        "nextToken": token,
+    }
 
 
 def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:

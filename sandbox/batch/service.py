@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from sandbox.answers import Answer
 from sandbox.batch import definitions, environments, jobs, limits, queues
 from sandbox.batch.account import Account
 from sandbox.batch.errors import BatchError, ClientError
@@ -18,26 +19,32 @@ from sandbox.batch.store import Store, new_id
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-class Answer(NamedTuple):
-    """An HTTP answer."""
-
-    status: int
-    body: bytes
-    headers: dict[str, str]
-
-
 class Batch:
-    """Batch in one region. `start` lets time move, `close` ends all jobs."""
+    """Batch in one region; time moves once its scheduler is started."""
 
     def __init__(
-        self, account: Account, *, slots: int, work_dir: Path, image_root: Path, grace_s: float
+        self,
+        account: Account,
+        *,
+        slots: int,
+        work_dir: Path,
+        image_root: Path,
+        grace_s: float,
+        clock: Callable[[], float],
     ) -> None:
         self.store = Store(account)
+        self._executor = Executor(image_root, grace_s)
         self.scheduler = Scheduler(
-            self.store, Executor(image_root, grace_s), slots=slots, work_dir=work_dir
+            self.store, self._executor, slots=slots, work_dir=work_dir, clock=clock
         )
         self.protocol = Protocol()
         self._operations = self._table()
+
+    def close(self) -> None:
+        """Ends all jobs; returns when their processes are gone."""
+        self._executor.hurry()
+        self.scheduler.close()
+        self._executor.close()
 
     def operation_name(self, method: str, path: str) -> str:
         """Which operation that is.
@@ -77,8 +84,8 @@ class Batch:
             "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
-            "DescribeJobs": lambda r: jobs.describe(store, r, now()),
-            "ListJobs": lambda r: jobs.list_jobs(store, r, now()),
+            "DescribeJobs": lambda r: jobs.describe(store, r),
+            "ListJobs": lambda r: jobs.list_jobs(store, r),
             "CancelJob": lambda r: jobs.cancel(store, r, now()),
             "TerminateJob": lambda r: jobs.terminate(store, r, now()),
             "CancelJobs": lambda r: jobs.bulk(store, jobs.cancel, r, now()),

@@ -5,9 +5,11 @@ Whoever reads or changes it holds `lock`.
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from sandbox.batch import states
@@ -30,17 +32,43 @@ class Resource:
         self.detail["statusReason"] = reason
 
 
+class Array:
+    """An array job's children. Those that nothing has happened to have no object."""
+
+    __slots__ = ("again", "children", "counts", "size", "unstarted", "unstarted_status")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.children: dict[int, Job] = {}
+        self.unstarted = deque(range(size))
+        """Indexes whose turn has not come yet."""
+        self.unstarted_status = states.SUBMITTED
+        """The state of the children that have no object."""
+        self.again: deque[Job] = deque()
+        """Children that wait for another attempt."""
+        self.counts = {states.SUBMITTED: size}
+        """Children by state."""
+
+    def move_unstarted(self, status: str) -> None:
+        """All children that have not begun go to another state together."""
+        old, self.unstarted_status = self.unstarted_status, status
+        for child in self.children.values():
+            if child.status == old:
+                child.move(status)
+        rest = self.counts.pop(old, 0)
+        self.counts[status] = self.counts.get(status, 0) + rest
+
+
 class Job:
-    """A single job, an array parent, or one child of it."""
+    """A single job, an array parent (it has an `array`), or one child of it (a `parent`)."""
 
     __slots__ = (
-        "again",
         "arn",
+        "array",
         "attempts",
+        "blocked_ms",
         "cancelled",
-        "children",
         "container",
-        "counts",
         "created_ms",
         "id",
         "index",
@@ -53,8 +81,6 @@ class Job:
         "stop",
         "stopped_ms",
         "terminated",
-        "unstarted",
-        "unstarted_status",
     )
 
     def __init__(self, job_id: str, arn: str, spec: dict[str, Any], created_ms: int) -> None:
@@ -68,6 +94,8 @@ class Job:
         self.status_reason: str | None = None
         self.started_ms: int | None = None
         self.stopped_ms: int | None = None
+        self.blocked_ms: int | None = None
+        """Since when it has been RUNNABLE with a reason why it can't start."""
         self.attempts: list[dict[str, Any]] = []
         self.container: dict[str, Any] = {}
         self.cancelled = False
@@ -76,20 +104,7 @@ class Job:
         """The reason with which a started job is to be stopped."""
         self.parent: Job | None = None
         self.index: int | None = None
-        self.children: dict[int, Job] = {}
-        self.unstarted: deque[int] = deque()
-        """Indexes of an array's children that have no object yet."""
-        self.unstarted_status = states.SUBMITTED
-        """The state of the children that have no object yet."""
-        self.again: deque[Job] = deque()
-        """Children that wait for another attempt."""
-        self.counts: dict[str, int] = {}
-        """An array's children by state."""
-
-    @property
-    def size(self) -> int:
-        """Children of an array, 0 for other jobs."""
-        return int(self.spec.get("arrayProperties", {}).get("size", 0)) if not self.parent else 0
+        self.array: Array | None = None
 
     def move(self, status: str, reason: str | None = None) -> None:
         """Another state; the parent's counts follow."""
@@ -97,27 +112,27 @@ class Job:
         if reason is not None:
             self.status_reason = reason
         if self.parent is not None:
-            self.parent.counts[old] -= 1
-            self.parent.counts[status] = self.parent.counts.get(status, 0) + 1
+            assert self.parent.array is not None
+            counts = self.parent.array.counts
+            counts[old] -= 1
+            counts[status] = counts.get(status, 0) + 1
 
-    def child(self, index: int, created_ms: int) -> Job:
-        """The child of that index, made when it is first needed."""
-        if index in self.children:
-            return self.children[index]
-        child = Job(f"{self.id}:{index}", f"{self.arn}:{index}", self.spec, created_ms)
+    def child(self, index: int) -> Job:
+        """The child of that index, made when something happens to it."""
+        assert self.array is not None
+        if index not in self.array.children:
+            self.array.children[index] = self.look_at_child(index)
+        return self.array.children[index]
+
+    def look_at_child(self, index: int) -> Job:
+        """The child of that index, to be read only: looking at it leaves nothing behind."""
+        assert self.array is not None
+        if index in self.array.children:
+            return self.array.children[index]
+        child = Job(f"{self.id}:{index}", f"{self.arn}:{index}", self.spec, self.created_ms)
         child.parent, child.index = self, index
-        child.status = self.unstarted_status
-        self.children[index] = child
+        child.status = self.array.unstarted_status
         return child
-
-    def move_unstarted(self, status: str) -> None:
-        """All children that have not begun go to another state together."""
-        old, self.unstarted_status = self.unstarted_status, status
-        for child in self.children.values():
-            if child.status == old:
-                child.move(status)
-        rest = self.counts.pop(old, 0)
-        self.counts[status] = self.counts.get(status, 0) + rest
 
 
 class Store:
@@ -155,15 +170,23 @@ class Store:
             raise ClientError(f"JobQueue {name_or_arn} not found")
         return found
 
-    def find_job(self, job_id: str, now_ms: int) -> Job | None:
-        """The job of that id; a child of an array is made when it is asked for."""
+    def look_at(self, job_id: str) -> Job | None:
+        """The job of that id, to be read only."""
+        return self._find(job_id, Job.look_at_child)
+
+    def find_job(self, job_id: str) -> Job | None:
+        """The job of that id, to be changed."""
+        return self._find(job_id, Job.child)
+
+    def _find(self, job_id: str, child_of: Callable[[Job, int], Job]) -> Job | None:
         parent_id, colon, index = job_id.partition(":")
         job = self.jobs.get(parent_id)
         if job is None or not colon:
             return job
-        if not index.isdigit() or int(index) >= job.size:
+        legal = job.array and re.fullmatch(r"0|[1-9][0-9]{0,4}", index)
+        if not job.array or not legal or int(index) >= job.array.size:
             return None
-        return job.child(int(index), now_ms)
+        return child_of(job, int(index))
 
     def find_definition(self, name_or_arn: str) -> dict[str, Any] | None:
         """The definition of that name (its latest active revision), name:revision or ARN."""

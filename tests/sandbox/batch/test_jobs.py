@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sandbox.batch.executor import Attempt, Executor
 from tests.sandbox.conftest import trust, until
 
 pytestmark = pytest.mark.slow
@@ -390,23 +393,20 @@ def test_definition_tags_come_to_jobs_that_propagate(world: Any) -> None:
 
 def test_a_timeout_ends_the_attempt_and_is_not_retried(world: Any) -> None:
     """Timeouts are 60 s or more; the executor is asked directly for less."""
-    import threading  # noqa: PLC0415 # only here
-
-    from sandbox.batch.executor import Attempt, Executor  # noqa: PLC0415 # only here
-
     folder = world.sandbox.dir / "work" / "direct"
     lines: list[tuple[int, str]] = []
-    outcome = Executor(world.sandbox.dir / "image", 0.2).run(
-        Attempt(
-            ["sh", "-c", "trap 'echo bye; exit 3' TERM; sleep 60 & wait"],
-            {"PATH": "/usr/bin:/bin"},
-            folder,
-            0.3,
-        ),
-        started=lambda: None,
-        stop=threading.Event(),
-        log=lines.extend,
-    )
+    with contextlib.closing(Executor(world.sandbox.dir / "image", 0.2)) as executor:
+        outcome = executor.run(
+            Attempt(
+                ["sh", "-c", "trap 'echo bye; exit 3' TERM; sleep 60 & wait"],
+                {"PATH": "/usr/bin:/bin"},
+                folder,
+                0.3,
+            ),
+            started=lambda: None,
+            stop=threading.Event(),
+            log=lines.extend,
+        )
     assert outcome.timed_out
     assert [text for _, text in lines] == ["bye"]
     assert not folder.exists()

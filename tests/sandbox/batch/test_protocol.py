@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 pytestmark = pytest.mark.slow
 MODEL = botocore.session.get_session().get_service_model("batch")
-SCOPE = "AWS4-HMAC-SHA256 Credential=sandbox/20261201/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
+SCOPE = "AWS4-HMAC-SHA256 Credential={}/20261201/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
 
 
 def call(
@@ -27,7 +27,7 @@ def call(
 ) -> tuple[int, dict[str, str], Any]:
     """A raw HTTP call."""
     connection = http.client.HTTPConnection("127.0.0.1", world.sandbox.port, timeout=20)
-    signed = {"Authorization": SCOPE.format(service)} if service else {}
+    signed = {"Authorization": SCOPE.format(world.sandbox.app.key, service)} if service else {}
     try:
         connection.request(method, path, body, signed | (headers or {}))
         answer = connection.getresponse()
@@ -93,6 +93,14 @@ def test_a_web_page_cannot_reach_it(world: Any, headers: dict[str, str]) -> None
         status, _, answer = call(world, path, b"{}", headers=headers)
         assert status == 403
         assert "loopback" in answer["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/describejobs", "/_sandbox/status"])
+def test_another_user_of_the_machine_cannot_use_it(world: Any, path: str) -> None:
+    """Jobs run with the rights of the sandbox's owner: without its key nothing is answered."""
+    signed = {"Authorization": SCOPE.format("guessed", "batch"), "X-Sandbox-Key": "guessed"}
+    status, _, answer = call(world, path, b"{}", headers=signed)
+    assert (status, answer["__type"]) == (403, "UnrecognizedClientException")
 
 
 def test_it_listens_on_loopback_only(world: Any) -> None:

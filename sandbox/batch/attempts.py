@@ -1,0 +1,175 @@
+"""One attempt of a job: its variables, its log stream, its process, and the words for its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sandbox.batch import limits
+from sandbox.batch.account import DEFAULT_LOG_GROUP, Account
+from sandbox.batch.executor import Attempt, Executor, Outcome
+from sandbox.batch.placement import Placement
+from sandbox.batch.store import Job, new_id
+
+NO_COMMAND = ("true",)
+"""An image's own command, which nobody can know here."""
+
+
+class Running(NamedTuple):
+    """An attempt that has a slot."""
+
+    job: Job
+    queue_name: str
+    placement: Placement
+    stop: threading.Event
+    reasons: list[str]
+    """Why it is being stopped, if it is."""
+    task_id: str
+
+
+class Ended(NamedTuple):
+    """What AWS says of an attempt that is over."""
+
+    status_reason: str
+    container: dict[str, Any]
+    succeeded: bool
+    may_retry: bool
+
+
+def begin(job: Job, queue_name: str, placement: Placement) -> Running:
+    """An attempt that is about to run."""
+    return Running(
+        job, queue_name, placement, threading.Event(), [], task_id=new_id().replace("-", "")
+    )
+
+
+def run(
+    running: Running,
+    *,
+    account: Account,
+    executor: Executor,
+    work_dir: Path,
+    started: Callable[[], None],
+) -> Ended:
+    """Runs the attempt to its end; `started` is called when its process is there."""
+    outcome = _run(running, account, executor, work_dir, started)
+    container = describe_container(running, account)
+    status_reason, reason, exit_code = _words(running, outcome)
+    if reason is not None:
+        container["reason"] = reason
+    if exit_code is not None:
+        container["exitCode"] = exit_code
+    return Ended(
+        status_reason=status_reason,
+        container=container,
+        succeeded=exit_code == 0 and not running.reasons and not outcome.timed_out,
+        may_retry=not outcome.timed_out,  # User Guide, Job timeouts
+    )
+
+
+def describe_container(running: Running, account: Account) -> dict[str, Any]:
+    """Where the attempt runs and writes to."""
+    environment, instance_id = running.placement
+    return {
+        "logStreamName": _log_names(running)[1],
+        "containerInstanceArn": f"arn:aws:ecs:{account.region}:{account.account_id}:"
+        f"container-instance/{environment.name}/{instance_id}",
+        "taskArn": f"arn:aws:ecs:{account.region}:{account.account_id}:"
+        f"task/{environment.name}/{running.task_id}",
+    }
+
+
+def _run(
+    running: Running,
+    account: Account,
+    executor: Executor,
+    work_dir: Path,
+    started: Callable[[], None],
+) -> Outcome:
+    job = running.job
+    group, stream = _log_names(running)
+    if _overrides_length(job) > limits.OVERRIDES.at_most:
+        fault = f"Container Overrides length must be at most {limits.OVERRIDES.at_most}"
+        return Outcome(None, fault, timed_out=False)
+    if not account.open_log_stream(group, stream):
+        fault = "CannotStartContainerError: The specified log group does not exist."
+        return Outcome(None, fault, timed_out=False)
+    secrets, missing = _secrets(job, account)
+    if missing:
+        fault = (
+            "ResourceInitializationError: unable to pull secrets or registry auth: "
+            f"{missing} can't be found"
+        )
+        return Outcome(None, fault, timed_out=False)
+    folder = work_dir / running.task_id
+    own = {"HOME": str(folder), "PWD": str(folder)}
+    return executor.run(
+        Attempt(
+            command=list(job.spec["container"]["command"] or NO_COMMAND),
+            environment=_environment(running) | secrets | own,
+            folder=folder,
+            timeout_s=job.spec.get("timeout", {}).get("attemptDurationSeconds"),
+        ),
+        started=started,
+        stop=running.stop,
+        log=lambda lines: account.put_log_events(group, stream, lines),
+    )
+
+
+def _overrides_length(job: Job) -> int:
+    """As ECS counts: with the JSON around the values."""
+    overrides = {"containerOverrides": [{"name": "default", **job.spec["overrides"]}]}
+    return len(json.dumps(overrides, separators=(",", ":"), ensure_ascii=False))
+
+
+def _environment(running: Running) -> dict[str, str]:
+    """The job's variables and AWS's; of the sandbox's own only where programs lie."""
+    job = running.job
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+    pairs = job.spec["container"]["environment"]
+    environment |= {pair["name"]: pair["value"] for pair in pairs}
+    environment |= {
+        "AWS_BATCH_JOB_ID": job.id,
+        "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts) + 1),
+        "AWS_BATCH_CE_NAME": running.placement.environment.name,
+        "AWS_BATCH_JQ_NAME": running.queue_name,
+    }
+    if job.parent and job.parent.array:
+        environment["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)
+        environment["AWS_BATCH_JOB_ARRAY_SIZE"] = str(job.parent.array.size)
+    return environment
+
+
+def _secrets(job: Job, account: Account) -> tuple[dict[str, str], str | None]:
+    """The job's secrets, and the first that can't be had."""
+    values: dict[str, str] = {}
+    for secret in job.spec["container"].get("secrets", []):
+        value = account.secret_value(secret["valueFrom"])
+        if value is None:
+            return {}, secret["valueFrom"]
+        values[secret["name"]] = value
+    return values, None
+
+
+def _log_names(running: Running) -> tuple[str, str]:
+    spec = running.job.spec
+    options = spec["container"].get("logConfiguration", {}).get("options", {})
+    prefix = options.get("awslogs-stream-prefix", spec["definitionName"])
+    group = options.get("awslogs-group", DEFAULT_LOG_GROUP)
+    return group, f"{prefix}/default/{running.task_id}"
+
+
+def _words(running: Running, outcome: Outcome) -> tuple[str, str | None, int | None]:
+    """The status reason, the container's reason and the exit code, as AWS words them."""
+    if outcome.fault:
+        return "Task failed to start", outcome.fault, None
+    if running.reasons:
+        lost = running.reasons[0].startswith("Host EC2")
+        return running.reasons[0], None, None if lost else outcome.exit_code
+    if outcome.timed_out:
+        return "Job attempt duration exceeded timeout", None, outcome.exit_code
+    return "Essential container in task exited", None, outcome.exit_code

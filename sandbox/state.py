@@ -1,0 +1,66 @@
+"""What is known of a sandbox from its folder: how it was started, how it is reached."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import psutil
+
+STATE_FILE = "sandbox.json"
+LOG_FILE = "sandbox.log"
+_PART_FILE = STATE_FILE + ".part"
+OUR_FILES = frozenset({STATE_FILE, LOG_FILE, _PART_FILE})
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """A running sandbox. `key` is the access key id that it answers to."""
+
+    guard_pid: int
+    guard_started: float
+    port: int
+    region: str
+    key: str
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sandbox is to be started."""
+
+    folder: str
+    port: int
+    region: str
+    slots: int
+    image_root: str
+    grace_s: float
+
+
+def read_state(folder: Path) -> State | None:
+    """The sandbox of that folder, None when none runs there."""
+    try:
+        state = msgspec.json.decode((folder / STATE_FILE).read_bytes(), type=State)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return state if find_guard(state) else None
+
+
+def write_state(folder: Path, *, port: int, region: str, key: str) -> None:
+    """Tells how to reach the sandbox, whole or not at all, to this user alone."""
+    guard = psutil.Process(os.getppid())
+    state = State(
+        guard_pid=guard.pid, guard_started=guard.create_time(), port=port, region=region, key=key
+    )
+    part = folder / _PART_FILE
+    part.touch(mode=0o600)
+    part.write_bytes(msgspec.json.encode(state))
+    part.replace(folder / STATE_FILE)
+
+
+def find_guard(state: State) -> psutil.Process | None:
+    """The process that keeps the sandbox; None when it is gone and its number is another's."""
+    try:
+        guard = psutil.Process(state.guard_pid)
+        same = abs(guard.create_time() - state.guard_started) < 1
+        return guard if same and guard.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.NoSuchProcess:
+        return None
