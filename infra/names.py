@@ -18,6 +18,8 @@ TEMPLATE_PREFIX = 128 - 26
 """EC2, CreateLaunchTemplate: 128 characters."""
 GROUP_PREFIX = 255 - 26
 """EC2, CreateSecurityGroup: 255 characters."""
+SECRET_PREFIX = 512 - 26
+"""Secrets Manager, CreateSecret: 512 characters."""
 
 _DIGEST = 6
 

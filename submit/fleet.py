@@ -35,6 +35,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fal
     gpu_model: str | None = None
     spot: bool = False
     max_vcpus: int
+    fair_share: bool = False
+    """Whether Batch wants a share identifier with each job."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
