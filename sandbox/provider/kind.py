@@ -130,9 +130,9 @@ class Kind:
 
     def preview_changed(self, state: Properties, old: Properties, new: Properties) -> Properties:
         """What is known of it before it is updated."""
-        old, new = self.comparable(old), self.comparable(new)
-        unknown = self.recomputed(set(self.changes(old, new))) | (set(old) - set(new))
-        return {**state, **new, **dict.fromkeys(unknown, UNKNOWN), **self._tag_outputs(new)}
+        given = {key: value for key, value in new.items() if key != DEFAULTS}
+        unknown = self.recomputed(set(self.changes(old, new))) | (set(old) - set(new) - {DEFAULTS})
+        return {**state, **given, **dict.fromkeys(unknown, UNKNOWN), **self._tag_outputs(new)}
 
     def observed_inputs(self, inputs: Properties, state: Properties) -> Properties:
         """The inputs as they are now: what the program gave, with the values that AWS has."""
