@@ -136,6 +136,13 @@ def _pulumi_error(said: str, stack: str) -> ServiceFailed | WrongUse:
             "it was never brought up, or it was destroyed",
             "pulumi up",
         )
+    if "unable to open state directory" in lower:
+        return ServiceFailed(
+            "state-gone",
+            "the folder of Pulumi's state is not there (PULUMI_BACKEND_URL); if it was a "
+            "sandbox's, the sandbox is down",
+            'python -m sandbox up, then eval "$(python -m sandbox env)" and pulumi up',
+        )
     if "passphrase" in lower:
         return ServiceFailed(
             "passphrase",

@@ -29,20 +29,25 @@ def _get_caller_identity(cloud: Cloud, _: Properties) -> Properties:
     }
 
 
-def _get_partition(_: Cloud, __: Properties) -> Properties:
+def _get_partition(cloud: Cloud, _: Properties) -> Properties:
+    partition = cloud.partition
+    suffix = partition["outputs"]["dnsSuffix"]
     return {
-        "dnsSuffix": "amazonaws.com",
-        "id": "aws",
-        "partition": "aws",
-        "reverseDnsPrefix": "com.amazonaws",
+        "dnsSuffix": suffix,
+        "id": partition["id"],
+        "partition": partition["id"],
+        "reverseDnsPrefix": ".".join(reversed(suffix.split("."))),
     }
 
 
 def _get_region(cloud: Cloud, arguments: Properties) -> Properties:
-    region = arguments.get("region") or arguments.get("name") or cloud.region
+    region = arguments.get("name") or cloud.region
+    known = cloud.partition["regions"].get(region)
+    if known is None:
+        raise NoAnswer(f"no region found with name {region!r}")
     return {
-        "description": region,
-        "endpoint": f"ec2.{region}.amazonaws.com",
+        "description": known["description"],
+        "endpoint": f"ec2.{region}.{cloud.partition['outputs']['dnsSuffix']}",
         "id": region,
         "name": region,
         "region": region,
@@ -62,21 +67,27 @@ def _get_vpc(cloud: Cloud, arguments: Properties) -> Properties:
         }
         for block in vpc.get("CidrBlockAssociationSet", [])
     ]
-    tables = cloud.client("ec2").describe_route_tables(
+    ec2 = cloud.client("ec2")
+
+    def attribute(name: str) -> bool:
+        answer = ec2.describe_vpc_attribute(VpcId=vpc["VpcId"], Attribute=name)
+        return bool(answer[name[0].upper() + name[1:]]["Value"])
+
+    tables = ec2.describe_route_tables(
         Filters=[
             {"Name": "vpc-id", "Values": [vpc["VpcId"]]},
             {"Name": "association.main", "Values": ["true"]},
         ]
     )["RouteTables"]
     return {
-        "arn": f"arn:aws:ec2:{cloud.region}:{vpc['OwnerId']}:vpc/{vpc['VpcId']}",
+        "arn": cloud.arn("ec2", f"vpc/{vpc['VpcId']}"),
         "cidrBlock": vpc["CidrBlock"],
         "cidrBlockAssociations": blocks,
         "default": vpc["IsDefault"],
         "dhcpOptionsId": vpc.get("DhcpOptionsId", ""),
-        "enableDnsHostnames": True,
-        "enableDnsSupport": True,
-        "enableNetworkAddressUsageMetrics": False,
+        "enableDnsHostnames": attribute("enableDnsHostnames"),
+        "enableDnsSupport": attribute("enableDnsSupport"),
+        "enableNetworkAddressUsageMetrics": attribute("enableNetworkAddressUsageMetrics"),
         "filters": arguments.get("filters"),
         "id": vpc["VpcId"],
         "instanceTenancy": vpc["InstanceTenancy"],

@@ -1,30 +1,22 @@
 """What a kind of resource is to the provider: properties, names, what replaces it. Pure.
 
-A kind's four deeds (create, read, update, delete) speak to AWS; all else is common.
+Its deeds speak to AWS, in the kinds_*.py; all else is common. A new kind is a class with its
+tables and deeds, listed in its file's KINDS.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sandbox.provider.cloud import Cloud
+from sandbox.provider.cloud import UNIQUE_HEX, Cloud
 from sandbox.provider.wire import UNKNOWN, Properties
 
 AUTONAME_HEX = 7
 """Digits that Pulumi puts behind the name of a resource that was given none."""
-PREFIX_SUFFIX = 26
-"""Characters that the provider puts behind a namePrefix."""
-
-
-class HalfMade(Exception):
-    """The resource exists, and something after its creation failed: its id must not be lost."""
-
-    def __init__(self, resource_id: str, reason: str) -> None:
-        super().__init__(reason)
-        self.resource_id = resource_id
+DEFAULTS = "__defaults"
+"""Among the inputs: the names of those that the provider has chosen (Pulumi's bridge)."""
 
 
 class Kind:
@@ -42,18 +34,15 @@ class Kind:
     """All properties that the real provider declares."""
     replaces: ClassVar[frozenset[str]] = frozenset()
     """Properties that can't be changed on an existing resource."""
-    changing: ClassVar[frozenset[str]] = frozenset()
-    """Outputs that an update changes by itself."""
     name_length: ClassVar[int] = 0
     """The most characters of its name; 0 where it has none."""
-    has_prefix: ClassVar[bool] = True
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        """Makes it and returns its id.
-
-        Raises HalfMade when it exists and yet is not usable.
-        """
+        """Makes it and returns its id: one call that changes something, so that none is lost."""
         raise NotImplementedError
+
+    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
+        """Does what has to follow its creation; done again if it failed the last time."""
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         """All its outputs as they are now, None when it is gone."""
@@ -71,11 +60,20 @@ class Kind:
         """Properties whose change replaces it under the circumstances."""
         return set()
 
+    def recomputed(self, _changed: set[str]) -> set[str]:
+        """Outputs that change by themselves when these inputs do."""
+        return set()
+
+    def comparable(self, inputs: Properties) -> Properties:
+        """The inputs without what makes no difference."""
+        apart = {DEFAULTS} if inputs.get("tags") else {DEFAULTS, "tags"}
+        return {key: value for key, value in inputs.items() if key not in apart}
+
     def faults(self, inputs: Properties) -> list[tuple[str, str]]:
         """What is wrong with the inputs: property and reason. Nothing is ever ignored."""
         found = [
             (name, f"{self.label} has no property {name!r}, or this sandbox does not have it")
-            for name in sorted(set(inputs) - self.inputs)
+            for name in sorted(set(inputs) - self.inputs - {DEFAULTS})
         ]
         found += [(name, "is required") for name in sorted(self.required - set(inputs))]
         for path, known in self.nested.items():
@@ -87,8 +85,8 @@ class Kind:
         if "name" in inputs and "namePrefix" in inputs:
             found.append(("namePrefix", "conflicts with name"))
         prefix = inputs.get("namePrefix", "")
-        if self.name_length and len(prefix) > self.name_length - PREFIX_SUFFIX:
-            most = self.name_length - PREFIX_SUFFIX
+        if self.name_length and len(prefix) > self.name_length - UNIQUE_HEX:
+            most = self.name_length - UNIQUE_HEX
             found.append(("namePrefix", f"expected length to be in the range (1 - {most})"))
         if self.name_length and len(inputs.get("name", "")) > self.name_length:
             found.append(("name", f"expected length to be in the range (1 - {self.name_length})"))
@@ -98,20 +96,21 @@ class Kind:
         """The inputs with a name where the program gave neither name nor prefix."""
         if not self.name_length or new.get("name") or new.get("namePrefix"):
             return new
-        if old.get("name") and not old.get("namePrefix"):
-            return {**new, "name": old["name"]}
-        suffix = hashlib.sha256(seed + urn_name.encode()).hexdigest()[:AUTONAME_HEX]
-        return {**new, "name": f"{urn_name}-{suffix}"[-self.name_length :]}
+        name = old.get("name") if "name" in old.get(DEFAULTS, []) else None
+        if name is None:
+            suffix = hashlib.sha256(seed + urn_name.encode()).hexdigest()[:AUTONAME_HEX]
+            name = f"{urn_name[: self.name_length - AUTONAME_HEX - 1]}-{suffix}"
+        return {**new, "name": name, DEFAULTS: ["name"]}
 
-    def final_name(self, inputs: Properties) -> str:
+    def final_name(self, inputs: Properties, unique: str) -> str:
         """The name to create it with; a prefix gets a suffix that no other has."""
         if "namePrefix" in inputs:
-            stamp = f"{time.time_ns():x}".rjust(PREFIX_SUFFIX, "0")[-PREFIX_SUFFIX:]
-            return f"{inputs['namePrefix']}{stamp}"
+            return f"{inputs['namePrefix']}{unique}"
         return str(inputs.get("name", ""))
 
     def changes(self, old: Properties, new: Properties) -> list[str]:
         """The properties in which the inputs differ."""
+        old, new = self.comparable(old), self.comparable(new)
         return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
 
     def replacements(self, old: Properties, new: Properties) -> list[str]:
@@ -121,15 +120,41 @@ class Kind:
 
     def delete_first(self, new: Properties) -> bool:
         """Whether a replacement can't stand beside the old one: they would share a name."""
-        return bool(self.name_length) and "namePrefix" not in new
+        chosen = "name" in new.get(DEFAULTS, [])
+        return bool(self.name_length) and "namePrefix" not in new and not chosen
 
-    def preview_state(self, inputs: Properties) -> Properties:
+    def preview_new(self, inputs: Properties) -> Properties:
         """What is known of it before it is made."""
-        return {key: inputs.get(key, UNKNOWN) for key in self.outputs}
+        state = {key: inputs.get(key, UNKNOWN) for key in self.outputs}
+        return state | self._tag_outputs(inputs)
+
+    def preview_changed(self, state: Properties, old: Properties, new: Properties) -> Properties:
+        """What is known of it before it is updated."""
+        given = {key: value for key, value in new.items() if key != DEFAULTS}
+        unknown = self.recomputed(set(self.changes(old, new))) | (set(old) - set(new) - {DEFAULTS})
+        return {**state, **given, **dict.fromkeys(unknown, UNKNOWN), **self._tag_outputs(new)}
 
     def observed_inputs(self, inputs: Properties, state: Properties) -> Properties:
         """The inputs as they are now: what the program gave, with the values that AWS has."""
-        return {key: _like(value, state.get(key)) for key, value in inputs.items()}
+        apart = {key: inputs[key] for key in (DEFAULTS,) if key in inputs}
+        given = {key: value for key, value in inputs.items() if key not in apart}
+        return {**self._like("", given, state), **apart}
+
+    def _tag_outputs(self, inputs: Properties) -> Properties:
+        return {"tagsAll": inputs.get("tags", {})} if "tagsAll" in self.outputs else {}
+
+    def _like(self, path: str, given: Any, now: Any) -> Any:
+        """`now` in the shape in which it was given: no members that the program left out."""
+        if isinstance(given, dict) and isinstance(now, dict):
+            if path and path not in self.nested:  # a map, such as tags
+                return now
+            lead = f"{path}." if path else ""
+            return {
+                key: self._like(lead + key, value, now.get(key)) for key, value in given.items()
+            }
+        if isinstance(given, list) and isinstance(now, list) and len(given) == len(now):
+            return [self._like(path, a, b) for a, b in zip(given, now, strict=True)]
+        return given if now is None and given in ({}, []) else now
 
 
 def tags_of(inputs: Properties) -> dict[str, str]:
@@ -166,16 +191,3 @@ def _at(value: Any, path: list[str]) -> list[dict[str, Any]]:
     if not isinstance(value, dict):
         return []
     return _at(value.get(path[0]), path[1:]) if path else [value]
-
-
-def _like(given: Any, now: Any) -> Any:
-    """`now` in the shape in which it was given: no members that the program left out."""
-    if isinstance(given, dict) and isinstance(now, dict):
-        if all(isinstance(value, str) for value in given.values()):  # a map, such as tags
-            return now
-        return {key: _like(value, now.get(key)) for key, value in given.items()}
-    if isinstance(given, list) and isinstance(now, list):
-        if len(given) == len(now):
-            return [_like(a, b) for a, b in zip(given, now, strict=True)]
-        return now
-    return now

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from sandbox.provider.cloud import Cloud, TookTooLong, wait
-from sandbox.provider.kind import HalfMade, Kind, changed_tags, tags_of, with_tags
+from sandbox.provider.cloud import Cloud, Failed
+from sandbox.provider.kind import Kind, changed_tags, tags_of, with_tags
 from sandbox.provider.wire import Properties
 
-WAIT_SECONDS = 60.0
 _RESOURCES = {
     "allocationStrategy": "allocationStrategy",
     "bidPercentage": "bidPercentage",
@@ -32,7 +32,20 @@ _IN_PLACE = frozenset(
     {"BEST_FIT_PROGRESSIVE", "SPOT_CAPACITY_OPTIMIZED", "SPOT_PRICE_CAPACITY_OPTIMIZED"}
 )
 _ALWAYS_IN_PLACE = frozenset({"desiredVcpus", "maxVcpus", "minVcpus"})
-_NEVER_IN_PLACE = frozenset({"spotIamFleetRole"})
+_NEVER_IN_PLACE = frozenset({"placementGroup", "spotIamFleetRole"})
+_LISTS_OF_FIXED_LENGTH = frozenset({"ec2Configurations", "launchTemplate"})
+"""To have one or to have none is another environment, whatever is in it."""
+_SETS = frozenset({"instanceTypes", "securityGroupIds", "subnets"})
+_IF_REMOVED: dict[str, Any] = {
+    "bidPercentage": 0,
+    "desiredvCpus": 0,
+    "ec2KeyPair": "",
+    "imageId": "",
+    "instanceRole": "",
+    "minvCpus": 0,
+    "tags": {},
+}
+"""What the provider sends for a member that was there and is no more."""
 
 
 class ComputeEnvironment(Kind):
@@ -59,7 +72,7 @@ class ComputeEnvironment(Kind):
         ),
         "updatePolicy": frozenset({"jobExecutionTimeoutMinutes", "terminateJobsOnUpdate"}),
     }
-    required = frozenset({"computeResources", "type"})
+    required = frozenset({"type"})
     outputs = inputs | {
         "arn",
         "ecsClusterArn",
@@ -69,49 +82,62 @@ class ComputeEnvironment(Kind):
         "tagsAll",
     }
     replaces = frozenset({"type"})
-    changing = frozenset({"status", "statusReason"})
     name_length = 128
+
+    def comparable(self, inputs: Properties) -> Properties:
+        inputs = super().comparable(inputs)
+        resources = inputs.get("computeResources")
+        if isinstance(resources, dict):
+            inputs["computeResources"] = resources | {
+                key: sorted(resources[key]) for key in _SETS if isinstance(resources.get(key), list)
+            }
+        return inputs
 
     def also_replaces(self, old: Properties, new: Properties) -> set[str]:
         """As the provider decides: nearly all is updated in place with the service-linked role
         and a strategy that allows it, nearly nothing without (User Guide, Updating compute
         environments).
         """
-        before, after = old.get("computeResources", {}), new.get("computeResources", {})
+        before = self.comparable(old).get("computeResources")
+        after = self.comparable(new).get("computeResources")
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            return {"computeResources"}
         changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
-        in_place = (
-            not old.get("serviceRole")
-            and not new.get("serviceRole")
-            and before.get("allocationStrategy") in _IN_PLACE
-            and after.get("allocationStrategy") in _IN_PLACE
-        )
+        in_place = not {
+            _updatable(inputs.get("serviceRole"), resources.get("allocationStrategy"))
+            for inputs, resources in ((old, before), (new, after))
+        } - {True}
         frozen = changed & _NEVER_IN_PLACE if in_place else changed - _ALWAYS_IN_PLACE
-        replaced = {"computeResources"} if frozen else set()
-        if old.get("serviceRole") != new.get("serviceRole") and not old.get("serviceRole"):
-            replaced.add("serviceRole")
-        return replaced
+        frozen |= {
+            key
+            for key in changed & _LISTS_OF_FIXED_LENGTH
+            if _length(before.get(key)) != _length(after.get(key))
+        }
+        return {"computeResources"} if frozen else set()
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        batch = cloud.client("batch")
-        role = {"serviceRole": inputs["serviceRole"]} if inputs.get("serviceRole") else {}
-        batch.create_compute_environment(
+        optional = _tagged(inputs)
+        if inputs.get("serviceRole"):
+            optional["serviceRole"] = inputs["serviceRole"]
+        if inputs.get("computeResources"):
+            optional["computeResources"] = _to_batch(inputs["computeResources"])
+        cloud.client("batch").create_compute_environment(
             computeEnvironmentName=name,
             type=inputs["type"],
             state=inputs.get("state", "ENABLED"),
-            computeResources=_to_batch(inputs["computeResources"]),
-            tags=tags_of(inputs),
-            **role,
+            **optional,
         )
-        try:
-            self._settled(cloud, name)
-            if inputs.get("updatePolicy"):
-                batch.update_compute_environment(
-                    computeEnvironment=name, updatePolicy=inputs["updatePolicy"]
-                )
-                self._settled(cloud, name)
-        except (RuntimeError, TookTooLong) as err:
-            raise HalfMade(name, str(err)) from err
         return name
+
+    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
+        """Waits, and sets the update policy, which can't be given before."""
+        found = self._settled(cloud, resource_id)
+        policy = found["updatePolicy"] | inputs.get("updatePolicy", {})
+        if policy != found["updatePolicy"]:
+            cloud.client("batch").update_compute_environment(
+                computeEnvironment=resource_id, updatePolicy=policy
+            )
+            self._settled(cloud, resource_id)
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         found = self._detail(cloud, resource_id)
@@ -136,22 +162,19 @@ class ComputeEnvironment(Kind):
         return with_tags(state, found["tags"])
 
     def update(self, cloud: Cloud, resource_id: str, old: Properties, new: Properties) -> None:
-        batch = cloud.client("batch")
+        changed = set(self.changes(old, new))
         request: dict[str, Any] = {}
-        if old.get("state") != new.get("state"):
+        if "state" in changed:
             request["state"] = new.get("state", "ENABLED")
-        if old["computeResources"] != new["computeResources"]:
-            before, after = _to_batch(old["computeResources"]), _to_batch(new["computeResources"])
-            request["computeResources"] = {
-                key: value for key, value in after.items() if before.get(key) != value
-            }
-        if new.get("updatePolicy") and old.get("updatePolicy") != new["updatePolicy"]:
-            request["updatePolicy"] = new["updatePolicy"]
-        if old.get("serviceRole") != new.get("serviceRole"):
-            request["serviceRole"] = new.get("serviceRole")
+        if "serviceRole" in changed:
+            request["serviceRole"] = new.get("serviceRole", "")
+        if "computeResources" in changed:
+            request["computeResources"] = _resources_update(old, new)
         if request:
-            batch.update_compute_environment(computeEnvironment=resource_id, **request)
-            self._settled(cloud, resource_id)
+            cloud.client("batch").update_compute_environment(
+                computeEnvironment=resource_id, **request
+            )
+        self.complete(cloud, resource_id, new)
         _update_tags(cloud, self._detail(cloud, resource_id)["computeEnvironmentArn"], old, new)
 
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
@@ -161,6 +184,7 @@ class ComputeEnvironment(Kind):
         if found is None:
             return
         if found["status"] != "DELETING":
+            self._settled(cloud, resource_id, invalid_too=True)
             if found["state"] != "DISABLED":
                 batch.update_compute_environment(computeEnvironment=resource_id, state="DISABLED")
                 self._settled(cloud, resource_id, invalid_too=True)
@@ -169,19 +193,13 @@ class ComputeEnvironment(Kind):
         def gone() -> bool:
             left = self._detail(cloud, resource_id)
             if left and left["status"] == "INVALID":
-                raise RuntimeError(f"it is INVALID: {left.get('statusReason')}")
+                raise Failed(f"it is INVALID: {left.get('statusReason')}")
             return left is None
 
-        wait(f"deleting {resource_id}", gone, WAIT_SECONDS)
+        cloud.wait(f"deleting {resource_id}", gone)
 
-    def _settled(self, cloud: Cloud, name: str, *, invalid_too: bool = False) -> None:
-        def settled() -> Any:
-            found = self._detail(cloud, name)
-            return found if found["status"] in {"VALID", "INVALID"} else None
-
-        found = wait(f"{self.label} {name}", settled, WAIT_SECONDS)
-        if found["status"] == "INVALID" and not invalid_too:
-            raise RuntimeError(f"it is INVALID: {found.get('statusReason')}")
+    def _settled(self, cloud: Cloud, name: str, *, invalid_too: bool = False) -> Any:
+        return _settled(cloud, name, self._detail, invalid_too=invalid_too)
 
     @staticmethod
     def _detail(cloud: Cloud, name: str) -> Any:
@@ -212,21 +230,19 @@ class JobQueue(Kind):
     name_length = 128
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        arn = str(
-            cloud.client("batch").create_job_queue(
-                jobQueueName=name,
-                state=inputs["state"],
-                priority=inputs["priority"],
-                computeEnvironmentOrder=inputs.get("computeEnvironmentOrders", []),
-                jobStateTimeLimitActions=inputs.get("jobStateTimeLimitActions", []),
-                tags=tags_of(inputs),
-            )["jobQueueArn"]
+        made = cloud.client("batch").create_job_queue(
+            jobQueueName=name,
+            state=inputs["state"],
+            priority=inputs["priority"],
+            computeEnvironmentOrder=inputs.get("computeEnvironmentOrders", []),
+            jobStateTimeLimitActions=inputs.get("jobStateTimeLimitActions", []),
+            **_tagged(inputs),
         )
-        try:
-            self._settled(cloud, arn)
-        except (RuntimeError, TookTooLong) as err:
-            raise HalfMade(arn, str(err)) from err
-        return arn
+        return str(made["jobQueueArn"])
+
+    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
+        _ = inputs
+        _settled(cloud, resource_id, self._detail)
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         _ = inputs
@@ -261,7 +277,7 @@ class JobQueue(Kind):
         }
         if request:
             cloud.client("batch").update_job_queue(jobQueue=resource_id, **request)
-            self._settled(cloud, resource_id)
+        self.complete(cloud, resource_id, new)
         _update_tags(cloud, resource_id, old, new)
 
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
@@ -271,29 +287,66 @@ class JobQueue(Kind):
         if found is None:
             return
         if found["status"] != "DELETING":
+            _settled(cloud, resource_id, self._detail, invalid_too=True)
             if found["state"] != "DISABLED":
                 batch.update_job_queue(jobQueue=resource_id, state="DISABLED")
-                self._settled(cloud, resource_id)
+                _settled(cloud, resource_id, self._detail, invalid_too=True)
             batch.delete_job_queue(jobQueue=resource_id)
-        wait(
-            f"deleting {resource_id}",
-            lambda: self._detail(cloud, resource_id) is None,
-            WAIT_SECONDS,
-        )
-
-    def _settled(self, cloud: Cloud, arn: str) -> None:
-        def settled() -> Any:
-            found = self._detail(cloud, arn)
-            return found if found["status"] in {"VALID", "INVALID"} else None
-
-        found = wait(f"{self.label} {arn}", settled, WAIT_SECONDS)
-        if found["status"] == "INVALID":
-            raise RuntimeError(f"it is INVALID: {found.get('statusReason')}")
+        cloud.wait(f"deleting {resource_id}", lambda: self._detail(cloud, resource_id) is None)
 
     @staticmethod
     def _detail(cloud: Cloud, arn: str) -> Any:
         found = cloud.client("batch").describe_job_queues(jobQueues=[arn])["jobQueues"]
         return (found or [None])[0]
+
+
+def _tagged(inputs: Properties) -> dict[str, Any]:
+    """The tags as an argument: Batch takes no empty ones."""
+    tags = tags_of(inputs)
+    return {"tags": tags} if tags else {}
+
+
+def _settled(
+    cloud: Cloud,
+    resource_id: str,
+    detail: Callable[[Cloud, str], Any],
+    *,
+    invalid_too: bool = False,
+) -> Any:
+    """The detail of something that is no longer changing.
+
+    Raises Failed when it is INVALID, with AWS's reason.
+    """
+
+    def found() -> Any:
+        now = detail(cloud, resource_id)
+        if now is None:
+            raise Failed(f"{resource_id} is gone")
+        return now if now["status"] in {"VALID", "INVALID"} else None
+
+    now = cloud.wait(f"waiting for {resource_id}", found)
+    if now["status"] == "INVALID" and not invalid_too:
+        raise Failed(f"it is INVALID: {now.get('statusReason')}")
+    return now
+
+
+def _updatable(service_role: str | None, strategy: str | None) -> bool:
+    linked = not service_role or "/aws-service-role/batch.amazonaws.com/" in service_role
+    return linked and strategy in _IN_PLACE
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else int(value is not None)
+
+
+def _resources_update(old: Properties, new: Properties) -> dict[str, Any]:
+    """What is to be changed. maxvCpus always: something must be named."""
+    before, after = _to_batch(old["computeResources"]), _to_batch(new["computeResources"])
+    changes = {
+        key: value for key, value in after.items() if before.get(key) != value or key == "maxvCpus"
+    }
+    removed = {key: _IF_REMOVED[key] for key in set(before) - set(after) if key in _IF_REMOVED}
+    return changes | removed
 
 
 def _to_batch(resources: Properties) -> dict[str, Any]:

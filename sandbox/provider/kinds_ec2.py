@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from botocore.exceptions import ClientError
@@ -36,31 +37,35 @@ class SecurityGroup(Kind):
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
         ec2 = cloud.client("ec2")
         vpc = {"VpcId": inputs["vpcId"]} if inputs.get("vpcId") else {}
-        group = ec2.create_security_group(
+        made = ec2.create_security_group(
             GroupName=name,
             Description=inputs.get("description", "Managed by Pulumi"),
             TagSpecifications=_tag_specifications("security-group", inputs),
             **vpc,
-        )["GroupId"]
-        # The provider takes away the rule that lets everything out, which EC2 gives.
-        rules = _group(cloud, group)["IpPermissionsEgress"]
+        )
+        return str(made["GroupId"])
+
+    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
+        """Takes away the rule that lets everything out, which EC2 gives: so does the provider."""
+        _ = inputs
+        rules = _group(cloud, resource_id)["IpPermissionsEgress"]
         if rules:
-            ec2.revoke_security_group_egress(GroupId=group, IpPermissions=rules)
-        return str(group)
+            cloud.client("ec2").revoke_security_group_egress(
+                GroupId=resource_id, IpPermissions=rules
+            )
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         group = _group(cloud, resource_id)
         if group is None:
             return None
-        owner = group["OwnerId"]
         state = {
-            "arn": f"arn:aws:ec2:{cloud.region}:{owner}:security-group/{resource_id}",
+            "arn": cloud.arn("ec2", f"security-group/{resource_id}"),
             "description": group["Description"],
             "egress": [_rule(rule) for rule in group["IpPermissionsEgress"]],
             "ingress": [_rule(rule) for rule in group["IpPermissions"]],
             "name": group["GroupName"],
             "namePrefix": inputs.get("namePrefix", ""),
-            "ownerId": owner,
+            "ownerId": group["OwnerId"],
             "region": cloud.region,
             "revokeRulesOnDelete": False,
             "vpcId": group["VpcId"],
@@ -72,9 +77,7 @@ class SecurityGroup(Kind):
 
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
         _ = state
-        _unless_gone(
-            "InvalidGroup.NotFound", cloud.client("ec2").delete_security_group, GroupId=resource_id
-        )
+        _unless_gone(cloud.client("ec2").delete_security_group, GroupId=resource_id)
 
 
 class _Rule(Kind):
@@ -115,20 +118,18 @@ class _Rule(Kind):
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         found = _unless_gone(
-            "InvalidSecurityGroupRuleId.NotFound",
             cloud.client("ec2").describe_security_group_rules,
             SecurityGroupRuleIds=[resource_id],
         )
         if not found or not found["SecurityGroupRules"]:
             return None
         rule = found["SecurityGroupRules"][0]
-        account = rule.get("GroupOwnerId", "")
         referenced = rule.get("ReferencedGroupInfo", {}).get("GroupId")
         # moto forgets the description of a rule that names a group.
         forgotten = inputs.get("description") if referenced else None
         port = None if str(rule["IpProtocol"]) == "-1" else rule.get("FromPort")
         state = {
-            "arn": f"arn:aws:ec2:{cloud.region}:{account}:security-group-rule/{resource_id}",
+            "arn": cloud.arn("ec2", f"security-group-rule/{resource_id}"),
             "cidrIpv4": rule.get("CidrIpv4"),
             "cidrIpv6": rule.get("CidrIpv6"),
             "description": rule.get("Description") or forgotten,
@@ -154,9 +155,7 @@ class _Rule(Kind):
             "ReferencedGroupId": new.get("referencedSecurityGroupId"),
             "Description": new.get("description"),
         }
-        if {k: old.get(k) for k in old if k != "tags"} != {
-            k: new.get(k) for k in new if k != "tags"
-        }:
+        if set(self.changes(old, new)) - {"tags"}:
             cloud.client("ec2").modify_security_group_rules(
                 GroupId=new["securityGroupId"],
                 SecurityGroupRules=[
@@ -170,12 +169,10 @@ class _Rule(Kind):
 
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
         ec2 = cloud.client("ec2")
-        if self.read(cloud, resource_id, {}) is None:
-            return
         revoke = (
             ec2.revoke_security_group_egress if self.egress else ec2.revoke_security_group_ingress
         )
-        revoke(GroupId=state["securityGroupId"], IpPermissions=[_permission(state)])
+        _unless_gone(revoke, GroupId=state["securityGroupId"], SecurityGroupRuleIds=[resource_id])
 
 
 class SecurityGroupEgressRule(_Rule):
@@ -206,6 +203,9 @@ _METADATA = {
     "httpTokens": "HttpTokens",
     "instanceMetadataTags": "InstanceMetadataTags",
 }
+
+
+_NOT_IN_A_VERSION = frozenset({"tags", "updateDefaultVersion"})
 
 
 class LaunchTemplate(Kind):
@@ -264,8 +264,10 @@ class LaunchTemplate(Kind):
         "tagsAll",
         "vpcSecurityGroupIds",
     }
-    changing = frozenset({"latestVersion", "defaultVersion"})
     name_length = 125
+
+    def recomputed(self, changed: set[str]) -> set[str]:
+        return {"latestVersion", "defaultVersion"} if changed - _NOT_IN_A_VERSION else set()
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
         made = cloud.client("ec2").create_launch_template(
@@ -278,8 +280,7 @@ class LaunchTemplate(Kind):
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         ec2 = cloud.client("ec2")
-        gone = "InvalidLaunchTemplateId.NotFound"
-        found = _unless_gone(gone, ec2.describe_launch_templates, LaunchTemplateIds=[resource_id])
+        found = _unless_gone(ec2.describe_launch_templates, LaunchTemplateIds=[resource_id])
         if not found or not found["LaunchTemplates"]:
             return None
         template = found["LaunchTemplates"][0]
@@ -287,9 +288,8 @@ class LaunchTemplate(Kind):
         version = ec2.describe_launch_template_versions(
             LaunchTemplateId=resource_id, Versions=[latest]
         )["LaunchTemplateVersions"][0]
-        account = _account(cloud)
         state = dict.fromkeys(self.outputs) | {
-            "arn": f"arn:aws:ec2:{cloud.region}:{account}:launch-template/{resource_id}",
+            "arn": cloud.arn("ec2", f"launch-template/{resource_id}"),
             "defaultVersion": template["DefaultVersionNumber"],
             "description": version.get("VersionDescription") or None,
             "latestVersion": template["LatestVersionNumber"],
@@ -299,12 +299,13 @@ class LaunchTemplate(Kind):
             "updateDefaultVersion": inputs.get("updateDefaultVersion"),
             **_template_state(version["LaunchTemplateData"]),
         }
-        return with_tags(state, from_key_values(template.get("Tags")))
+        # Asked for apart: moto's templates keep for ever the tags that they were made with.
+        tags = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource_id]}])
+        return with_tags(state, from_key_values(tags["Tags"]))
 
     def update(self, cloud: Cloud, resource_id: str, old: Properties, new: Properties) -> None:
         ec2 = cloud.client("ec2")
-        apart = {"tags", "updateDefaultVersion"}
-        if any(key not in apart for key in self.changes(old, new)):
+        if set(self.changes(old, new)) - _NOT_IN_A_VERSION:
             made = ec2.create_launch_template_version(
                 LaunchTemplateId=resource_id,
                 VersionDescription=new.get("description", ""),
@@ -318,7 +319,6 @@ class LaunchTemplate(Kind):
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
         _ = state
         _unless_gone(
-            "InvalidLaunchTemplateId.NotFound",
             cloud.client("ec2").delete_launch_template,
             LaunchTemplateId=resource_id,
         )
@@ -374,13 +374,8 @@ def _template_state(data: dict[str, Any]) -> Properties:
     }
 
 
-def _account(cloud: Cloud) -> str:
-    return str(cloud.client("sts").get_caller_identity()["Account"])
-
-
 def _group(cloud: Cloud, group_id: str) -> Any:
     found = _unless_gone(
-        "InvalidGroup.NotFound",
         cloud.client("ec2").describe_security_groups,
         GroupIds=[group_id],
     )
@@ -430,12 +425,12 @@ def _update_tags(cloud: Cloud, resource_id: str, old: Properties, new: Propertie
         ec2.delete_tags(Resources=[resource_id], Tags=[{"Key": key} for key in gone])
 
 
-def _unless_gone(code: str, call: Any, **arguments: Any) -> Any:
+def _unless_gone(call: Any, **arguments: Any) -> Any:
     """What the call answers; None when what it names is gone."""
     try:
         return call(**arguments)
     except ClientError as err:
-        if err.response["Error"]["Code"] in {code, code.replace("Id.", "ID.")}:
+        if re.search(r"\.NotFound(Exception)?$", err.response["Error"]["Code"]):
             return None
         raise
 

@@ -215,15 +215,26 @@ class InstanceProfile(Kind):
     name_length = 128
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        iam = cloud.client("iam")
-        iam.create_instance_profile(
+        cloud.client("iam").create_instance_profile(
             InstanceProfileName=name,
             Path=inputs.get("path", "/"),
             Tags=key_values(tags_of(inputs)),
         )
-        if inputs.get("role"):
-            iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=inputs["role"])
         return name
+
+    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
+        """Gives it its role, in place of any other: it has room for one."""
+        iam = cloud.client("iam")
+        now = [role["RoleName"] for role in self._profile(cloud, resource_id)["Roles"]]
+        wanted = [inputs["role"]] if inputs.get("role") else []
+        for role in now:
+            if role not in wanted:
+                iam.remove_role_from_instance_profile(
+                    InstanceProfileName=resource_id, RoleName=role
+                )
+        for role in wanted:
+            if role not in now:
+                iam.add_role_to_instance_profile(InstanceProfileName=resource_id, RoleName=role)
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         profile = self._profile(cloud, resource_id)
@@ -242,16 +253,8 @@ class InstanceProfile(Kind):
         return with_tags(state, from_key_values(profile.get("Tags")))
 
     def update(self, cloud: Cloud, resource_id: str, old: Properties, new: Properties) -> None:
+        self.complete(cloud, resource_id, new)
         iam = cloud.client("iam")
-        if old.get("role") != new.get("role"):
-            if old.get("role"):
-                iam.remove_role_from_instance_profile(
-                    InstanceProfileName=resource_id, RoleName=old["role"]
-                )
-            if new.get("role"):
-                iam.add_role_to_instance_profile(
-                    InstanceProfileName=resource_id, RoleName=new["role"]
-                )
         put, gone = changed_tags(tags_of(old), tags_of(new))
         if put:
             iam.tag_instance_profile(InstanceProfileName=resource_id, Tags=key_values(put))

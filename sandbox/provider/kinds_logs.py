@@ -23,11 +23,16 @@ class LogGroup(Kind):
     name_length = 512
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        logs = cloud.client("logs")
-        logs.create_log_group(logGroupName=name, tags=tags_of(inputs))
-        if inputs.get("retentionInDays"):
-            logs.put_retention_policy(logGroupName=name, retentionInDays=inputs["retentionInDays"])
+        cloud.client("logs").create_log_group(logGroupName=name, tags=tags_of(inputs))
         return name
+
+    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
+        logs = cloud.client("logs")
+        days = inputs.get("retentionInDays", 0)
+        if days:
+            logs.put_retention_policy(logGroupName=resource_id, retentionInDays=days)
+        else:
+            logs.delete_retention_policy(logGroupName=resource_id)
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
         logs = cloud.client("logs")
@@ -49,20 +54,14 @@ class LogGroup(Kind):
         return with_tags(state, logs.list_tags_for_resource(resourceArn=arn)["tags"])
 
     def update(self, cloud: Cloud, resource_id: str, old: Properties, new: Properties) -> None:
+        self.complete(cloud, resource_id, new)
         logs = cloud.client("logs")
-        if old.get("retentionInDays") != new.get("retentionInDays"):
-            if new.get("retentionInDays"):
-                logs.put_retention_policy(
-                    logGroupName=resource_id, retentionInDays=new["retentionInDays"]
-                )
-            else:
-                logs.delete_retention_policy(logGroupName=resource_id)
         put, gone = changed_tags(tags_of(old), tags_of(new))
-        group = self._group(cloud, resource_id)
+        arn = self._group(cloud, resource_id)["arn"].removesuffix(":*")
         if put:
-            logs.tag_resource(resourceArn=group["arn"].removesuffix(":*"), tags=put)
+            logs.tag_resource(resourceArn=arn, tags=put)
         if gone:
-            logs.untag_resource(resourceArn=group["arn"].removesuffix(":*"), tagKeys=gone)
+            logs.untag_resource(resourceArn=arn, tagKeys=gone)
 
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
         if state.get("skipDestroy"):
@@ -75,7 +74,12 @@ class LogGroup(Kind):
 
     @staticmethod
     def _group(cloud: Cloud, name: str) -> Any:
-        found = cloud.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+        pages = (
+            cloud.client("logs")
+            .get_paginator("describe_log_groups")
+            .paginate(logGroupNamePrefix=name)
+        )
+        found = (group for page in pages for group in page["logGroups"])
         return next((group for group in found if group["logGroupName"] == name), None)
 
 

@@ -6,8 +6,11 @@ report a resource that was made and then failed, and makes one resource at a tim
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,10 +18,10 @@ import grpc
 from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from sandbox.provider.cloud import Cloud, NotLoopback, TookTooLong
+from sandbox.provider.cloud import Cloud, Failed, NotLoopback, unique_suffix
 from sandbox.provider.functions import FUNCTIONS, NoAnswer
-from sandbox.provider.kind import HalfMade, Kind
-from sandbox.provider.wire import UNKNOWN, Properties, dump, has_unknown, load
+from sandbox.provider.kind import Kind
+from sandbox.provider.wire import Properties, dump, has_unknown, load
 
 CONFIG_KEYS = frozenset(
     {
@@ -54,6 +57,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self._kinds = kinds()
         self._clouds: dict[str, Cloud] = {}
         self._region = ""
+        self._stopped = threading.Event()
 
     def GetPluginInfo(self, _request: Any, _context: Any) -> Any:  # noqa: N802 # the protocol's name
         return _plugin_info(self._version)
@@ -71,6 +75,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.GetMappingsResponse()
 
     def Cancel(self, _request: Any, _context: Any) -> Any:  # noqa: N802
+        self._stopped.set()
         return empty_pb2.Empty()
 
     def Attach(self, _request: Any, _context: Any) -> Any:  # noqa: N802
@@ -123,12 +128,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 for key in unknown
             ]
             return provider_pb2.InvokeResponse(failures=failures)
-        try:
+        with _telling(context, f"invoking {request.tok}"):
             result = function(self._cloud(arguments), arguments)
-        except NoAnswer as err:
-            context.abort(grpc.StatusCode.NOT_FOUND, f"invoking {request.tok}: {err}")
-        except Exception as err:  # noqa: BLE001 # whatever AWS said goes to the user
-            context.abort(grpc.StatusCode.UNKNOWN, f"invoking {request.tok}: {_said(err)}")
         return provider_pb2.InvokeResponse(**{"return": dump(result)})
 
     def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -146,38 +147,35 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         kind = self._kind(request.urn, context)
         old, new = load(request.old_inputs), load(request.news)
-        for name in request.ignoreChanges:
-            if name in old:
-                new[name] = old[name]
-        changes = kind.changes(old, new)
         return _diff_response(
-            changes, kind.replacements(old, new), delete_first=kind.delete_first(new)
+            kind.changes(old, new),
+            kind.replacements(old, new),
+            delete_first=kind.delete_first(new),
         )
 
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
         kind = self._kind(request.urn, context)
         inputs = load(request.properties)
         if request.preview:
-            return provider_pb2.CreateResponse(id="", properties=dump(kind.preview_state(inputs)))
+            return provider_pb2.CreateResponse(id="", properties=dump(kind.preview_new(inputs)))
         cloud = self._cloud(inputs)
+        with _telling(context, f"creating {kind.label} ({_urn_name(request.urn)})"):
+            name = kind.final_name(inputs, unique_suffix())
+            resource_id = kind.create(cloud, name, inputs)
         try:
-            resource_id = kind.create(cloud, kind.final_name(inputs), inputs)
-            state = self._state(kind, cloud, resource_id, inputs)
-        except HalfMade as err:
-            state = kind.read(cloud, err.resource_id, inputs) or inputs
-            _abort_half_made(context, kind, err, state, inputs)
-        except Exception as err:  # noqa: BLE001 # whatever AWS said goes to the user
-            context.abort(grpc.StatusCode.UNKNOWN, f"creating {kind.label}: {_said(err)}")
+            kind.complete(cloud, resource_id, inputs)
+            state = _read(kind, cloud, resource_id, inputs)
+        except Exception as err:  # the resource exists: it must not be lost
+            _abort_half_made(context, kind, cloud, resource_id, inputs, _said(err))
+            raise AssertionError from err
         return provider_pb2.CreateResponse(id=resource_id, properties=dump(state))
 
     def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
         kind = self._kind(request.urn, context)
         inputs = load(request.inputs)
         cloud = self._cloud(inputs or load(request.properties))
-        try:
+        with _telling(context, f"reading {kind.label} ({request.id})"):
             state = kind.read(cloud, request.id, inputs)
-        except Exception as err:  # noqa: BLE001 # whatever AWS said goes to the user
-            context.abort(grpc.StatusCode.UNKNOWN, f"reading {kind.label}: {_said(err)}")
         if state is None:
             return provider_pb2.ReadResponse(id="")
         if inputs:
@@ -188,35 +186,24 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
         kind = self._kind(request.urn, context)
-        state, new = load(request.olds), load(request.news)
-        old = load(request.old_inputs)
-        for name in request.ignoreChanges:
-            if name in old:
-                new[name] = old[name]
+        old, new = load(request.old_inputs), load(request.news)
         if request.preview:
-            after = state | new | dict.fromkeys(kind.changing, UNKNOWN)
-            if "tags" in kind.outputs:
-                after["tagsAll"] = new.get("tags", {})
+            after = kind.preview_changed(load(request.olds), old, new)
             return provider_pb2.UpdateResponse(properties=dump(after))
         cloud = self._cloud(new)
-        try:
-            kind.update(cloud, request.id, old, new)
-            state = self._state(kind, cloud, request.id, new)
-        except Exception as err:  # noqa: BLE001 # whatever AWS said goes to the user
-            context.abort(
-                grpc.StatusCode.UNKNOWN, f"updating {kind.label} ({request.id}): {_said(err)}"
-            )
+        with _telling(context, f"updating {kind.label} ({request.id})"):
+            if kind.changes(old, new):
+                kind.update(cloud, request.id, old, new)
+            else:  # the engine wants what its creation did not bring about
+                kind.complete(cloud, request.id, new)
+            state = _read(kind, cloud, request.id, new)
         return provider_pb2.UpdateResponse(properties=dump(state))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
         kind = self._kind(request.urn, context)
         state = load(request.properties)
-        try:
+        with _telling(context, f"deleting {kind.label} ({request.id})"):
             kind.delete(self._cloud(state), request.id, state)
-        except Exception as err:  # noqa: BLE001 # whatever AWS said goes to the user
-            context.abort(
-                grpc.StatusCode.UNKNOWN, f"deleting {kind.label} ({request.id}): {_said(err)}"
-            )
         return empty_pb2.Empty()
 
     def _kind(self, urn: str, context: Any) -> Kind:
@@ -234,15 +221,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         if has_unknown(region):
             region = self._region
         if region not in self._clouds:
-            self._clouds[region] = Cloud(region)
+            self._clouds[region] = Cloud(region, self._stopped)
         return self._clouds[region]
-
-    @staticmethod
-    def _state(kind: Kind, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties:
-        state = kind.read(cloud, resource_id, inputs)
-        if state is None:
-            raise TookTooLong(f"{resource_id} can't be found after it was made")
-        return state
 
 
 def main(version: str) -> None:
@@ -275,14 +255,32 @@ def _urn_name(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
+@contextlib.contextmanager
+def _telling(context: Any, doing: str) -> Iterator[None]:
+    """Whatever goes wrong, AWS's own words reach the user, after what was being done."""
+    try:
+        yield
+    except NoAnswer as err:
+        context.abort(grpc.StatusCode.NOT_FOUND, f"{doing}: {err}")
+    except Exception as err:  # noqa: BLE001 # a traceback would go nowhere
+        context.abort(grpc.StatusCode.UNKNOWN, f"{doing}: {_said(err)}")
+
+
 def _said(err: Exception) -> str:
-    """The error in one line, as AWS words it."""
+    """The error in one line, as AWS words it; our own mistakes with their kind."""
     response = getattr(err, "response", None)
     if isinstance(response, dict) and "Error" in response:
         operation = getattr(err, "operation_name", "")
         error = response["Error"]
         return f"operation error {operation}, {error.get('Code')}: {error.get('Message')}"
-    return f"{type(err).__name__}: {err}" if not str(err) else str(err)
+    return str(err) if isinstance(err, Failed) else f"{type(err).__name__}: {err}"
+
+
+def _read(kind: Kind, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties:
+    state = kind.read(cloud, resource_id, inputs)
+    if state is None:
+        raise Failed(f"{resource_id} can't be found")
+    return state
 
 
 def _diff_response(changes: list[str], replaces: list[str], *, delete_first: bool) -> Any:
@@ -305,19 +303,24 @@ def _diff_response(changes: list[str], replaces: list[str], *, delete_first: boo
 
 
 def _abort_half_made(
-    context: Any, kind: Kind, err: HalfMade, state: Properties, inputs: Properties
+    context: Any,
+    kind: Kind,
+    cloud: Cloud,
+    resource_id: str,
+    inputs: Properties,
+    reason: str,
 ) -> None:
     """Tells the engine that the resource exists: it is kept in the state, and tried again."""
+    state = inputs
+    with contextlib.suppress(Exception):  # then what was asked for is all that is known
+        state = _read(kind, cloud, resource_id, inputs)
     detail = any_pb2.Any()
     detail.Pack(
         provider_pb2.ErrorResourceInitFailed(
-            id=err.resource_id,
-            properties=dump(state),
-            inputs=dump(inputs),
-            reasons=[str(err)],
+            id=resource_id, properties=dump(state), inputs=dump(inputs), reasons=[reason]
         )
     )
-    message = f"creating {kind.label} ({err.resource_id}): {err}"
+    message = f"creating {kind.label} ({resource_id}): {reason}"
     code = grpc.StatusCode.UNKNOWN
     status = status_pb2.Status(code=code.value[0], message=message, details=[detail])
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
