@@ -88,20 +88,15 @@ def choose(settings: Settings, catalog: Catalog) -> tuple[list[Choice], list[Mis
 
 
 def _too_many(choices: list[Choice]) -> Iterator[Mistake]:
-    counts = {
-        "compute environments": sum(len(choice.markets) for choice in choices),
-        "queues": sum(len(choice.queues) for choice in choices),
-    }
-    for what, limit in (
-        ("compute environments", MAX_COMPUTE_ENVIRONMENTS),
-        ("queues", MAX_QUEUES),
-    ):
-        if counts[what] > limit:
-            problem = (
-                f"these are {counts[what]} {what}; AWS gives an account {limit} in a region: drop "
-                "instance types, or set spot, onDemand or flex to false for some"
-            )
-            yield Mistake(path=f"{NAMESPACE}:instanceTypes", problem=problem)
+    environments = sum(len(choice.markets) for choice in choices)
+    queues = sum(len(choice.queues) for choice in choices)
+    if environments > MAX_COMPUTE_ENVIRONMENTS or queues > MAX_QUEUES:
+        problem = (
+            f"these are {environments} compute environments and {queues} queues; AWS gives an "
+            f"account {MAX_COMPUTE_ENVIRONMENTS} and {MAX_QUEUES} in a region: drop instance "
+            "types, or set spot, onDemand or flex to false for some"
+        )
+        yield Mistake(path=f"{NAMESPACE}:instanceTypes", problem=problem)
 
 
 def _put_together(settings: Settings, item: TypeSettings, instance_type: InstanceType) -> Choice:

@@ -217,6 +217,7 @@ class JobQueue(Kind):
             "name",
             "priority",
             "region",
+            "schedulingPolicyArn",
             "state",
             "tags",
         }
@@ -226,7 +227,7 @@ class JobQueue(Kind):
         "jobStateTimeLimitActions": frozenset({"action", "maxTimeSeconds", "reason", "state"}),
     }
     required = frozenset({"priority", "state"})
-    outputs = inputs | {"arn", "schedulingPolicyArn", "tagsAll", "timeouts"}
+    outputs = inputs | {"arn", "tagsAll", "timeouts"}
     name_length = 128
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
@@ -237,6 +238,7 @@ class JobQueue(Kind):
             computeEnvironmentOrder=inputs.get("computeEnvironmentOrders", []),
             jobStateTimeLimitActions=inputs.get("jobStateTimeLimitActions", []),
             **_tagged(inputs),
+            **_scheduled(inputs),
         )
         return str(made["jobQueueArn"])
 
@@ -275,6 +277,10 @@ class JobQueue(Kind):
             for ours, theirs in names.items()
             if old.get(ours) != new.get(ours)
         }
+        if old.get("schedulingPolicyArn") != new.get("schedulingPolicyArn"):
+            if not new.get("schedulingPolicyArn"):
+                raise Failed("cannot remove the fair share scheduling policy")
+            request |= _scheduled(new)
         if request:
             cloud.client("batch").update_job_queue(jobQueue=resource_id, **request)
         self.complete(cloud, resource_id, new)
@@ -298,6 +304,12 @@ class JobQueue(Kind):
     def _detail(cloud: Cloud, arn: str) -> Any:
         found = cloud.client("batch").describe_job_queues(jobQueues=[arn])["jobQueues"]
         return (found or [None])[0]
+
+
+def _scheduled(inputs: Properties) -> dict[str, Any]:
+    """The scheduling policy as an argument."""
+    arn = inputs.get("schedulingPolicyArn")
+    return {"schedulingPolicyArn": arn} if arn else {}
 
 
 def _tagged(inputs: Properties) -> dict[str, Any]:
@@ -328,6 +340,65 @@ def _settled(
     if now["status"] == "INVALID" and not invalid_too:
         raise Failed(f"it is INVALID: {now.get('statusReason')}")
     return now
+
+
+class SchedulingPolicy(Kind):
+    token = "aws:batch/schedulingPolicy:SchedulingPolicy"  # noqa: S105 # Pulumi's word for a type
+    label = "Batch Scheduling Policy"
+    inputs = frozenset({"fairSharePolicy", "name", "region", "tags"})
+    nested: ClassVar = {
+        "fairSharePolicy": frozenset(
+            {"computeReservation", "shareDecaySeconds", "shareDistributions"}
+        ),
+        "fairSharePolicy.shareDistributions": frozenset({"shareIdentifier", "weightFactor"}),
+    }
+    outputs = inputs | {"arn", "tagsAll"}
+    name_length = 128
+
+    def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
+        made = cloud.client("batch").create_scheduling_policy(
+            name=name, fairsharePolicy=_to_shares(inputs), **_tagged(inputs)
+        )
+        return str(made["arn"])
+
+    def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
+        _ = inputs
+        found = cloud.client("batch").describe_scheduling_policies(arns=[resource_id])
+        if not found["schedulingPolicies"]:
+            return None
+        policy = found["schedulingPolicies"][0]
+        shares = policy["fairsharePolicy"]
+        state = {
+            "arn": policy["arn"],
+            "fairSharePolicy": {
+                "computeReservation": shares["computeReservation"],
+                "shareDecaySeconds": shares["shareDecaySeconds"],
+                "shareDistributions": shares["shareDistribution"],
+            },
+            "name": policy["name"],
+            "region": cloud.region,
+        }
+        return with_tags(state, policy["tags"])
+
+    def update(self, cloud: Cloud, resource_id: str, old: Properties, new: Properties) -> None:
+        if "fairSharePolicy" in self.changes(old, new):
+            cloud.client("batch").update_scheduling_policy(
+                arn=resource_id, fairsharePolicy=_to_shares(new)
+            )
+        _update_tags(cloud, resource_id, old, new)
+
+    def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
+        if self.read(cloud, resource_id, state) is not None:
+            cloud.client("batch").delete_scheduling_policy(arn=resource_id)
+
+
+def _to_shares(inputs: Properties) -> dict[str, Any]:
+    given = inputs.get("fairSharePolicy", {})
+    return {
+        "computeReservation": given.get("computeReservation", 0),
+        "shareDecaySeconds": given.get("shareDecaySeconds", 0),
+        "shareDistribution": given.get("shareDistributions", []),
+    }
 
 
 def _updatable(service_role: str | None, strategy: str | None) -> bool:
@@ -371,4 +442,4 @@ def _update_tags(cloud: Cloud, arn: str, old: Properties, new: Properties) -> No
         batch.untag_resource(resourceArn=arn, tagKeys=gone)
 
 
-KINDS: tuple[Kind, ...] = (ComputeEnvironment(), JobQueue())
+KINDS: tuple[Kind, ...] = (ComputeEnvironment(), JobQueue(), SchedulingPolicy())

@@ -41,11 +41,24 @@ def kinds() -> dict[str, Kind]:
     from sandbox.provider import (  # noqa: PLC0415 # one file a service
         kinds_batch,
         kinds_ec2,
+        kinds_ecr,
         kinds_iam,
         kinds_logs,
+        kinds_s3,
+        kinds_secrets,
+        kinds_ssm,
     )
 
-    modules = (kinds_batch, kinds_ec2, kinds_iam, kinds_logs)
+    modules = (
+        kinds_batch,
+        kinds_ec2,
+        kinds_ecr,
+        kinds_iam,
+        kinds_logs,
+        kinds_s3,
+        kinds_secrets,
+        kinds_ssm,
+    )
     return {kind.token: kind for module in modules for kind in module.KINDS}
 
 

@@ -101,14 +101,16 @@ def account() -> Iterator[Double]:
     pulumi.runtime.settings.reset_options()
 
 
-def built(config: dict[str, str]) -> Fleet:
+def built(config: dict[str, str], secret_keys: frozenset[str] = frozenset()) -> Fleet:
     """The fleet document of a stack with that configuration, through JSON as Pulumi keeps it."""
     documents: list[Any] = []
 
     @pulumi.runtime.test
     def run() -> pulumi.Output[None]:
-        plan = planned_fleet(config, secret_keys=frozenset(), stack="rl", project="runfleet")
-        return build_fleet(plan).apply(documents.append)
+        plan, secrets = planned_fleet(
+            config, secret_keys=secret_keys, stack="rl", project="runfleet"
+        )
+        return build_fleet(plan, secrets).apply(documents.append)
 
     run()
     (document,) = documents

@@ -123,7 +123,9 @@ def _resource(token: str) -> Any:
 
 
 def _arguments(token: str) -> Any:
-    return getattr(_module(token), f"{token.rpartition(':')[2]}Args")
+    module, name = _module(token), token.rpartition(":")[2]
+    # Where a nested type has taken the name, the resource's arguments have another.
+    return getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
 
 
 def _member(declared: Any) -> Any:
