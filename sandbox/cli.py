@@ -138,7 +138,7 @@ def fault() -> None:
     """Make the next calls fail, or take a machine away."""
 
 
-@fault.command("add", epilog="Kinds: " + "; ".join(f"{k}: {v}" for k, v in KINDS.items()) + ".")
+@fault.command("add", epilog="\b\n" + "\n".join(f"{k:<9} {v}" for k, v in KINDS.items()))
 @folder_option
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.option("--service", default="batch", show_default=True, help="`*` is any.")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from sandbox.errors import SandboxError
 from sandbox.state import Options, State, read_state, write_state
 
 STOP_SECONDS = 15.0
+ROUND_SECONDS = 2.0
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
@@ -47,10 +50,14 @@ def guard(options: Options, *, ready: Callable[[State], None] | None = None) -> 
         stdin=subprocess.PIPE,  # its end tells the server that the guard is gone
         start_new_session=True,
     )
+    next_round = time.monotonic()
     while server.poll() is None and not stopping.wait(0.1):
         if ready and (state := read_state(Path(options.folder))):
             ready(state)
             ready = None
+        if time.monotonic() >= next_round:
+            _tend_orphans(server.pid, work_folder(Path(options.folder)))
+            next_round = time.monotonic() + ROUND_SECONDS
     if server.poll() is None:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -86,7 +93,7 @@ def serve(options: Options) -> None:
         threading.Thread(target=server.shutdown, daemon=True).start()
 
     def stop_with_the_guard() -> None:
-        sys.stdin.buffer.read()
+        os.read(sys.stdin.fileno(), 1)  # unbuffered: a buffer's lock would outlive the program
         stop()
 
     signal.signal(signal.SIGTERM, stop)
@@ -96,6 +103,7 @@ def serve(options: Options) -> None:
     server.serve_forever()
     server.server_close()
     app.close()
+    kill_jobs_of(Path(options.folder))
 
 
 def work_folder(folder: Path) -> Path:
@@ -122,6 +130,23 @@ def _adopt_orphans() -> None:
     """Processes that lose their parent come to this one, not to init (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _tend_orphans(server_pid: int, work: Path) -> None:
+    """Ends what has hidden from the end of its job in a session of its own.
+
+    A job's folder goes with the job; containers leave no process behind either.
+    """
+    for child in psutil.Process().children():
+        if child.pid == server_pid:
+            continue
+        with contextlib.suppress(psutil.Error, ChildProcessError):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
+                continue
+            home = Path(child.environ().get("HOME", "/"))
+            if home.parent == work and not home.exists():
+                child.kill()
 
 
 def _kill_descendants() -> None:

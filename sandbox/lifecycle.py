@@ -99,7 +99,8 @@ def _start(options: Options, folder: Path) -> State:
         process.terminate()
     process.wait()
     _remove(folder)
-    raise SandboxError("it did not start: " + ("\n".join(said) or "it said nothing"))
+    why = "\n".join(said).removeprefix("sandbox: ") or "it said nothing"
+    raise SandboxError(f"it did not start: {why}")
 
 
 def _wait(guard_process: psutil.Process) -> None:
@@ -136,9 +137,9 @@ def _open(folder: Path) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as err:
-        raise SandboxError(
-            f"{folder} can't be used ({err.strerror}): give another folder with --dir"
-        ) from err
+        taken = isinstance(err, (FileExistsError, NotADirectoryError))
+        why = "it is a file" if taken else err.strerror
+        raise SandboxError(f"{folder} can't be used ({why}): give another with --dir") from err
 
 
 def _is_still(folder: Path, descriptor: int) -> bool:
@@ -155,7 +156,7 @@ def _clean(folder: Path) -> None:
     """
     names = {entry.name for entry in folder.iterdir()}
     if names and not names & OUR_FILES:
-        raise SandboxError(f"{folder} holds other files: give another folder with --dir")
+        raise SandboxError(f"{folder} holds other files: give another with --dir")
     kill_jobs_of(folder)
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():

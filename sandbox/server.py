@@ -130,8 +130,7 @@ class Sandbox:
         if scope and service != "batch" and service not in SERVICES:
             return no(501, "NotImplemented", f"this sandbox does not have the service {service}")
         if body is None:
-            large = no(413, "RequestTooLarge", f"the request is larger than {MAX_BODY} bytes")
-            return large._replace(headers=large.headers | {"Connection": "close"})
+            return no(413, "RequestTooLarge", f"the request is larger than {MAX_BODY} bytes")
         return None
 
     def _serve(

@@ -150,6 +150,11 @@ def job_name(identity: str, number: int, chunk: int, label: str) -> str:
     )
 
 
+def job_chunk(name: str) -> int:
+    """The chunk that a job of that name has; what people read in the name plays no part."""
+    return int(name.split("-")[2])
+
+
 def job_name_prefix(identity: str, number: int | None = None) -> str:
     """What the names of an experiment's jobs begin with; with `number`, of one submission's."""
     return f"{identity}-" if number is None else f"{identity}-{number}-"

@@ -56,7 +56,12 @@ def run(
     started: Callable[[], None],
 ) -> Ended:
     """Runs the attempt to its end; `started` is called when its process is there."""
-    outcome = _run(running, account, executor, work_dir, started)
+    fault = _fault(running, account)
+    outcome = (
+        Outcome(None, fault, timed_out=False)
+        if fault
+        else _run(running, account, executor, work_dir, started)
+    )
     container = describe_container(running, account)
     status_reason, reason, exit_code = _words(running, outcome)
     if reason is not None:
@@ -83,6 +88,24 @@ def describe_container(running: Running, account: Account) -> dict[str, Any]:
     }
 
 
+def _fault(running: Running, account: Account) -> str | None:
+    """What AWS finds only once it has taken the job: why it can't start, None if it can."""
+    job = running.job
+    if _overrides_length(job) > limits.OVERRIDES.at_most:
+        return f"Container Overrides length must be at most {limits.OVERRIDES.at_most}"
+    if job.spec["propagateTags"] and len(job.spec["tags"]) > limits.TAGS.at_most:
+        return f"The job and its definition have more than {limits.TAGS.at_most} tags to propagate"
+    if not account.open_log_stream(*_log_names(running)):
+        return "CannotStartContainerError: The specified log group does not exist."
+    for secret in job.spec["container"].get("secrets", []):
+        if account.secret_value(secret["valueFrom"]) is None:
+            return (
+                "ResourceInitializationError: unable to pull secrets or registry auth: "
+                f"{secret['valueFrom']} can't be found"
+            )
+    return None
+
+
 def _run(
     running: Running,
     account: Account,
@@ -92,25 +115,12 @@ def _run(
 ) -> Outcome:
     job = running.job
     group, stream = _log_names(running)
-    if _overrides_length(job) > limits.OVERRIDES.at_most:
-        fault = f"Container Overrides length must be at most {limits.OVERRIDES.at_most}"
-        return Outcome(None, fault, timed_out=False)
-    if not account.open_log_stream(group, stream):
-        fault = "CannotStartContainerError: The specified log group does not exist."
-        return Outcome(None, fault, timed_out=False)
-    secrets, missing = _secrets(job, account)
-    if missing:
-        fault = (
-            "ResourceInitializationError: unable to pull secrets or registry auth: "
-            f"{missing} can't be found"
-        )
-        return Outcome(None, fault, timed_out=False)
     folder = work_dir / running.task_id
     own = {"HOME": str(folder), "PWD": str(folder)}
     return executor.run(
         Attempt(
             command=list(job.spec["container"]["command"] or NO_COMMAND),
-            environment=_environment(running) | secrets | own,
+            environment=_environment(running) | _secrets(job, account) | own,
             folder=folder,
             timeout_s=job.spec.get("timeout", {}).get("attemptDurationSeconds"),
         ),
@@ -144,15 +154,12 @@ def _environment(running: Running) -> dict[str, str]:
     return environment
 
 
-def _secrets(job: Job, account: Account) -> tuple[dict[str, str], str | None]:
-    """The job's secrets, and the first that can't be had."""
-    values: dict[str, str] = {}
-    for secret in job.spec["container"].get("secrets", []):
-        value = account.secret_value(secret["valueFrom"])
-        if value is None:
-            return {}, secret["valueFrom"]
-        values[secret["name"]] = value
-    return values, None
+def _secrets(job: Job, account: Account) -> dict[str, str]:
+    found = {
+        secret["name"]: account.secret_value(secret["valueFrom"])
+        for secret in job.spec["container"].get("secrets", [])
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _log_names(running: Running) -> tuple[str, str]:

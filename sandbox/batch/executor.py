@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ FLUSH_SECONDS = 0.25
 """How long a line may wait before it is in the log."""
 CLOSING_SECONDS = 1.0
 """From SIGTERM to SIGKILL when the sandbox itself ends."""
+_CHUNK = 64 * 1024
 _MAX_LINE = 256 * 1024
 """Bytes of one log event (CloudWatch Logs quotas); a longer line is cut into several."""
 
@@ -100,13 +102,15 @@ class Executor:
         log: Callable[[Lines], object],
     ) -> Outcome:
         assert process.stdout is not None
-        reader = threading.Thread(target=_pump, args=(process.stdout, log), daemon=True)
+        ended = threading.Event()
+        reader = threading.Thread(target=_pump, args=(process.stdout, log, ended), daemon=True)
         reader.start()
         deadline = None if attempt.timeout_s is None else time.monotonic() + attempt.timeout_s
         timed_out = self._wait(process, deadline, stop)
         # Containers end with their first process; so do the others of its group.
         _signal(process, signal.SIGKILL)
-        reader.join(timeout=5)
+        ended.set()
+        reader.join()
         code = process.returncode
         return Outcome(code if code >= 0 else 128 - code, None, timed_out)
 
@@ -153,31 +157,57 @@ def _folder(folder: Path, image_root: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _pump(stream: IO[bytes], log: Callable[[Lines], object]) -> None:
-    """Hands the lines on, several at a time when they come fast."""
-    pending: Lines = []
-    lock = threading.Lock()
-    ended = threading.Event()
+def _pump(stream: IO[bytes], log: Callable[[Lines], object], ended: threading.Event) -> None:
+    """Hands the lines on, several at a time when they come fast.
 
-    def flush() -> None:
-        with lock:
-            lines, pending[:] = list(pending), []
-        if lines:
-            log(lines)
+    Until the end of the stream; once `ended` is set, until nothing more is in it: a process that
+    hid from its job's end may hold it open for ever.
+    """
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    lines = _Lines()
+    flushed = time.monotonic()
+    with stream:
+        while True:
+            over = ended.is_set()
+            if poll.poll(0 if over else FLUSH_SECONDS * 1000):
+                data = os.read(stream.fileno(), _CHUNK)
+                if not data:
+                    break
+                lines.feed(data)
+            elif over:
+                break
+            if lines.complete and time.monotonic() - flushed >= FLUSH_SECONDS:
+                log(lines.take())
+                flushed = time.monotonic()
+        lines.end()
+        if lines.complete:
+            log(lines.take())
 
-    def tick() -> None:
-        while not ended.wait(FLUSH_SECONDS):
-            flush()
 
-    ticker = threading.Thread(target=tick, daemon=True)
-    ticker.start()
-    try:
-        for raw in iter(lambda: stream.readline(_MAX_LINE), b""):
-            line = raw.decode("utf-8", "replace").rstrip("\n")
-            with lock:
-                pending.append((time.time_ns() // 1_000_000, line))
-    finally:
-        ended.set()
-        ticker.join()
-        flush()
-        stream.close()
+class _Lines:
+    """Bytes in, lines with their time out."""
+
+    def __init__(self) -> None:
+        self.complete: Lines = []
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _MAX_LINE:
+            whole.append(self._rest)
+            self._rest = b""
+        now_ms = time.time_ns() // 1_000_000
+        for line in whole:
+            for start in range(0, len(line) or 1, _MAX_LINE):
+                piece = line[start : start + _MAX_LINE]
+                self.complete.append((now_ms, piece.decode("utf-8", "replace")))
+
+    def end(self) -> None:
+        """What has no line end yet is a line."""
+        if self._rest:
+            self.feed(b"\n")
+
+    def take(self) -> Lines:
+        taken, self.complete = self.complete, []
+        return taken

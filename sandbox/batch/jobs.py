@@ -44,13 +44,14 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
     _check_dependencies(store, request.get("dependsOn", []))
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
-    limits.TAGS.check(len(spec["tags"]))
+    limits.TAGS.check(len(request.get("tags", {})))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
     if "arrayProperties" in request:
         job.array = Array(request["arrayProperties"]["size"])
     store.jobs[job_id] = job
-    store.tags[job.arn] = spec["tags"]
+    few = len(spec["tags"]) <= limits.TAGS.at_most  # else it is taken, and will fail
+    store.tags[job.arn] = dict(spec["tags"] if few else request.get("tags", {}))
     store.waiting.setdefault(queue.arn, deque()).append(job)
     return {"jobArn": job.arn, "jobName": job.name, "jobId": job_id}
 

@@ -391,6 +391,14 @@ def test_definition_tags_come_to_jobs_that_propagate(world: Any) -> None:
     assert job["tags"] == {"team": "rl", "who": "ada"}
 
 
+def test_too_many_tags_to_propagate_fail_the_job_after_it_was_taken(world: Any) -> None:
+    """50, the definition's and the job's together."""
+    world.definition("many", tags={f"d{n}": "v" for n in range(26)}, propagateTags=True)
+    for count, status in ((24, "SUCCEEDED"), (25, "FAILED")):
+        tags = {f"j{n}": "v" for n in range(count)}
+        assert world.over(world.submit(jobDefinition="many", tags=tags))["status"] == status
+
+
 def test_a_timeout_ends_the_attempt_and_is_not_retried(world: Any) -> None:
     """Timeouts are 60 s or more; the executor is asked directly for less."""
     folder = world.sandbox.dir / "work" / "direct"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.provider.__main__ import VERSION
 from sandbox.provider.functions import FUNCTIONS
 from sandbox.provider.kind import Kind
+from sandbox.provider.plugin import VERSION
 from sandbox.provider.server import kinds
 
 from . import declared
