@@ -38,7 +38,8 @@ class Parameter(Kind):
     name_length = 2048
 
     def recomputed(self, changed: set[str]) -> set[str]:
-        return {"value", "version"} if changed & {"insecureValue", "type"} else set()
+        value = {"value"} if "insecureValue" in changed else set()
+        return value | ({"version"} if changed - {"tags"} else set())
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
         _put(cloud, name, inputs, Tags=key_values(tags_of(inputs)))
