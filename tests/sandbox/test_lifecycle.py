@@ -204,7 +204,7 @@ def test_in_the_foreground_it_ends_with_a_signal(folder: Path, number: int) -> N
 
 
 def test_what_clients_make_after_down_is_no_hindrance(folder: Path) -> None:
-    """submit and Pulumi make their folders anew while the sandbox's variables still stand."""
+    """Submit and Pulumi make their folders anew while the sandbox's variables still stand."""
     for name in ("home", "pulumi-home"):
         (folder / ".sandbox" / name).mkdir(parents=True)
     assert sandbox(folder, "up").returncode == 0
