@@ -15,7 +15,7 @@ import msgspec
 from sandbox import client, guard, lifecycle
 from sandbox.errors import SandboxError
 from sandbox.faults import KINDS
-from sandbox.state import Options, State, read_state
+from sandbox.state import CLIENT_FOLDERS, Options, State, read_state
 
 PROVIDER_BIN = Path(__file__).parent / "provider" / "bin"
 
@@ -123,7 +123,7 @@ def env(folder: Path) -> None:
     """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
     state = _running(folder)
     variables = client.environment(folder, port=state.port, region=state.region, key=state.key)
-    for name in ("pulumi", "pulumi-home", "home"):
+    for name in CLIENT_FOLDERS:
         (folder / name).mkdir(exist_ok=True)
     for name in client.UNSET:
         click.echo(f"unset {name}")

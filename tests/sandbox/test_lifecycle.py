@@ -203,6 +203,15 @@ def test_in_the_foreground_it_ends_with_a_signal(folder: Path, number: int) -> N
     assert not (folder / ".sandbox").exists()
 
 
+def test_what_clients_make_after_down_is_no_hindrance(folder: Path) -> None:
+    """Submit and Pulumi make their folders anew while the sandbox's variables still stand."""
+    for name in ("home", "pulumi-home"):
+        (folder / ".sandbox" / name).mkdir(parents=True)
+    assert sandbox(folder, "up").returncode == 0
+    assert sandbox(folder, "down").returncode == 0
+    assert not (folder / ".sandbox").exists()
+
+
 def test_a_folder_with_other_files_is_left_alone(folder: Path) -> None:
     (folder / "thesis.tex").write_text("x")
     for verb in ("up", "down"):

@@ -9,13 +9,11 @@ import pytest
 
 from sandbox.provider.functions import FUNCTIONS
 from sandbox.provider.kind import Kind
+from sandbox.provider.kinds import KINDS
 from sandbox.provider.plugin import VERSION
-from sandbox.provider.server import kinds
 
 from . import declared
 from .conftest import Engine
-
-KINDS = list(kinds().values())
 
 
 def token_of(value: Any) -> str:

@@ -107,6 +107,3 @@ def _put(cloud: Cloud, name: str, inputs: Properties, **options: Any) -> None:
         Description=inputs.get("description", ""),
         **options,
     )
-
-
-KINDS: tuple[Kind, ...] = (Parameter(),)

@@ -154,6 +154,3 @@ class LifecyclePolicy(Kind):
             ecr.exceptions.RepositoryNotFoundException,
         ):
             return
-
-
-KINDS: tuple[Kind, ...] = (Repository(), LifecyclePolicy())

@@ -151,6 +151,3 @@ def _described(cloud: Cloud, secret_id: str) -> Any:
     except secrets.exceptions.ResourceNotFoundException:
         return None
     return None if found.get("DeletedDate") else found
-
-
-KINDS: tuple[Kind, ...] = (Secret(), SecretVersion())

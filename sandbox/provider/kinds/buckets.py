@@ -15,7 +15,7 @@ from sandbox.provider.kind import (
     tags_of,
     with_tags,
 )
-from sandbox.provider.kinds_iam import same_json
+from sandbox.provider.kinds.policies import same_json
 from sandbox.provider.wire import Properties
 
 PREFIX_LENGTH = 37
@@ -391,13 +391,3 @@ def _or_none(call: Any, **arguments: Any) -> Any:
         if code == "404" or code.startswith("NoSuch") or code.endswith("NotFoundError"):
             return None
         raise
-
-
-KINDS: tuple[Kind, ...] = (
-    Bucket(),
-    BucketVersioning(),
-    BucketServerSideEncryptionConfiguration(),
-    BucketPublicAccessBlock(),
-    BucketLifecycleConfiguration(),
-    BucketPolicy(),
-)
