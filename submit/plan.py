@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import re
 from typing import Any
 
@@ -296,7 +297,9 @@ def _tag_value(text: str) -> str:
 
 
 def _overrides_length(environment: dict[str, str]) -> int:
-    return len(msgspec.json.encode({"environment": _pairs(environment)}).decode())
+    """Characters of what Batch makes of the overrides for ECS (RunTask, TaskOverride)."""
+    container = {"name": "default", "environment": _pairs(environment)}
+    return len(json.dumps({"containerOverrides": [container]}, separators=(",", ":")))
 
 
 def _pairs(environment: dict[str, str]) -> list[dict[str, str]]:
