@@ -27,4 +27,5 @@ try:
 except (Refused, NoAnswer) as reason:
     pulumi.log.error(reason.told(pulumi.get_stack()))
     sys.exit(ALREADY_TOLD)
-pulumi.export("fleet", build_fleet(plan, secrets))
+for name, value in build_fleet(plan, secrets).items():
+    pulumi.export(name, value)

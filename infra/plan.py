@@ -13,6 +13,14 @@ import msgspec
 from infra import names
 from infra.catalog import image_type, usable_memory_mib
 from infra.choices import Choice
+from infra.keeping import (
+    plan_bucket,
+    plan_publishing,
+    plan_repository,
+    plan_secrets,
+    plan_submitters,
+    unpublishable,
+)
 from infra.mistakes import Mistake, Refused
 from infra.plans import (
     Account,
@@ -21,8 +29,6 @@ from infra.plans import (
     LogGroupPlan,
     NetworkPlan,
     QueuePlan,
-    SecretPlan,
-    SecretsPlan,
     SharePlan,
     TimeLimit,
     TypePlan,
@@ -57,13 +63,19 @@ def plan_fleet(
     """
     tags = {"team": stack, "project": project} | settings.tags | {"stack": stack}
     subnets, nowhere = _subnets_by_type(choices, account)
-    mistakes = [*nowhere, *_wrong_images(settings, choices, account)]
+    publishing = plan_publishing(stack, tags) if settings.publish else None
+    mistakes = [
+        *nowhere,
+        *_wrong_images(settings, choices, account),
+        *unpublishable(settings, publishing),
+    ]
     if mistakes:
         raise Refused(mistakes)
     types = tuple(
         _plan_type(settings, choice, account, subnets[choice.instance_type.name], stack, tags)
         for choice in choices
     )
+    log_group = f"/{NAMESPACE}/{stack}"
     return FleetPlan(
         stack=stack,
         account=account.account,
@@ -83,11 +95,19 @@ def plan_fleet(
             tags,
             spot_fleet=any(compute.spot_fleet_role for t in types for compute in t.compute),
         ),
-        secrets=_plan_secrets(sorted(secret_names), stack, tags) if secret_names else None,
+        secrets=plan_secrets(sorted(secret_names), stack, tags) if secret_names else None,
         log_group=LogGroupPlan(
-            name=f"/{NAMESPACE}/{stack}",
+            name=log_group,
             retention_in_days=settings.log_retention_days,
             tags=tags,
+        ),
+        repository=plan_repository(settings, stack, tags) if settings.repository else None,
+        bucket=plan_bucket(settings, stack, tags) if settings.bucket else None,
+        publishing=publishing,
+        submitters=(
+            plan_submitters(settings, account, stack, log_group, tags)
+            if settings.submitters
+            else None
         ),
         share=_plan_share(settings, stack, tags) if settings.fair_share else None,
         types=types,
@@ -102,6 +122,8 @@ def fleet_document(
     roles: tuple[str, str],
     arns: Mapping[str, str],
     secret_arns: Mapping[str, str],
+    repository_url: str | None = None,
+    artifacts: str | None = None,
 ) -> Fleet:
     """What `submit` reads. `roles` are the ARNs of job and execution role, `arns` the queues'."""
     job_role_arn, execution_role_arn = roles
@@ -120,6 +142,8 @@ def fleet_document(
         log_group=plan.log_group.name,
         secrets=dict(secret_arns),
         image=plan.image,
+        image_repository=repository_url,
+        artifacts=artifacts,
         tags=plan.tags,
     )
 
@@ -172,22 +196,6 @@ def _wrong_images(
             problem = f"{image.id} for {name} needs at least {image.root_volume_gib} GiB"
             command = f"pulumi config set {NAMESPACE}:rootVolumeGib {image.root_volume_gib}"
             yield Mistake(path=f"{NAMESPACE}:rootVolumeGib", problem=problem, command=command)
-
-
-def _plan_secrets(secret_names: Iterable[str], stack: str, tags: dict[str, str]) -> SecretsPlan:
-    return SecretsPlan(
-        secrets=tuple(
-            SecretPlan(
-                name=name,
-                name_prefix=names.named(
-                    stack, f"/{name}-", limit=names.SECRET_PREFIX, before=f"{NAMESPACE}/"
-                ),
-                tags=tags,
-            )
-            for name in secret_names
-        ),
-        policy_name_prefix=f"{NAMESPACE}-secrets-",
-    )
 
 
 def _plan_share(settings: Settings, stack: str, tags: dict[str, str]) -> SharePlan:

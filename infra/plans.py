@@ -41,6 +41,17 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """By id, those that the settings name."""
 
 
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose: what policies have to name."""
+
+    partition: str
+    region: str
+    account: str
+    stack: str
+    log_group: str
+    parameter_path: str
+
+
 class RolePlan(msgspec.Struct, frozen=True, kw_only=True):
     resource_name: str
     name_prefix: str
@@ -76,6 +87,53 @@ class SecretsPlan(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[SecretPlan, ...]
     policy_name_prefix: str
     """Of what lets the execution role read them."""
+
+
+class StoragePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a bucket or repository when the stack is destroyed."""
+
+    protect: bool
+    retain: bool
+    empty_first: bool
+
+
+class RepositoryPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for container images."""
+
+    name: str
+    lifecycle_policy: str
+    storage: StoragePlan
+    tags: dict[str, str]
+
+
+class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for what jobs leave behind; they may use what lies under `prefix`."""
+
+    name_prefix: str
+    prefix: str
+    expiry_days: int | None
+    policy_name_prefix: str
+    """Of what lets the job role use it."""
+    storage: StoragePlan
+    tags: dict[str, str]
+
+
+class PublishingPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The fleet document as SSM parameters: a part each, for the service takes 4 KiB."""
+
+    path: str
+    tags_text: str
+    """The document's tags, as JSON."""
+    tags: dict[str, str]
+
+
+class SubmittersPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What people need to submit, as a managed policy."""
+
+    name_prefix: str
+    path: str
+    scope: Scope
+    tags: dict[str, str]
 
 
 class NetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +223,10 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     roles: RolesPlan
     secrets: SecretsPlan | None
     log_group: LogGroupPlan
+    repository: RepositoryPlan | None
+    bucket: BucketPlan | None
+    publishing: PublishingPlan | None
+    submitters: SubmittersPlan | None
     share: SharePlan | None
     types: tuple[TypePlan, ...]
     image: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import pulumi
 from pulumi_aws import cloudwatch
 
@@ -15,13 +16,15 @@ from infra.lookup import fetch_account
 from infra.mistakes import Refused
 from infra.network import Network
 from infra.plan import fleet_document, plan_fleet
-from infra.plans import FleetPlan
+from infra.plans import FleetPlan, PublishingPlan
+from infra.publishing import Publishing, submitters_policy
 from infra.queues import Shared, TypeQueues, share_policy
 from infra.roles import Roles
 from infra.secret_settings import read_secrets
 from infra.secrets import Secrets
 from infra.settings import read_settings
-from submit.fleet import fleet_to_builtins
+from infra.storage import ArtifactBucket, ImageRepository
+from submit.fleet import Fleet, fleet_to_builtins, fleet_to_parameters, queue_text
 
 
 def planned_fleet(
@@ -42,11 +45,13 @@ def planned_fleet(
     return plan, secrets
 
 
-def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> pulumi.Output[dict[str, Any]]:
-    """Registers all resources of the plan; the fleet document once they stand."""
+def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> dict[str, pulumi.Output[Any]]:
+    """Registers all resources of the plan; the stack's outputs, `fleet` among them."""
     network = Network(plan.network)
     roles = Roles(plan.roles)
     vault = Secrets(plan.secrets, secrets, reader=roles.execution.name) if plan.secrets else None
+    images = ImageRepository(plan.repository) if plan.repository else None
+    bucket = ArtifactBucket(plan.bucket, user=roles.job.name) if plan.bucket else None
     share = share_policy(plan.share) if plan.share else None
     cloudwatch.LogGroup(
         "logs",
@@ -54,7 +59,6 @@ def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> pulumi.Output[di
         retention_in_days=plan.log_group.retention_in_days,
         tags=plan.log_group.tags,
     )
-    arns: dict[str, pulumi.Output[str]] = {}
     shared = Shared(
         security_group_id=network.security_group.id,
         instance_profile_arn=roles.instance_profile.arn,
@@ -63,23 +67,73 @@ def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> pulumi.Output[di
         scheduling_policy_arn=share.arn if share else None,
         after=[*roles.attachments, network.egress, network.ingress],
     )
-    for type_plan in plan.types:
-        built = TypeQueues(type_plan, shared)
-        arns |= {name: queue.arn for name, queue in built.queues.items()}
+    built = [TypeQueues(type_plan, shared) for type_plan in plan.types]
+    known = Known(
+        roles=[roles.job.arn, roles.execution.arn],
+        queues={name: queue.arn for types in built for name, queue in types.queues.items()},
+        secrets=vault.arns if vault else {},
+        repository_url=images.url if images else None,
+        artifacts=bucket.url if bucket else None,
+    )
+    outputs: dict[str, pulumi.Output[Any]] = {"fleet": _document(plan, known)}
+    if plan.publishing:
+        Publishing(plan.publishing, _parts(plan, plan.publishing, known))
+    if plan.submitters:
+        outputs["submittersPolicyArn"] = submitters_policy(
+            plan.submitters,
+            roles=known.roles,
+            repository_arn=images.arn if images else None,
+            bucket=(bucket.arn, plan.bucket.prefix) if bucket and plan.bucket else None,
+        ).arn
+    return outputs
 
-    def document(known: dict[str, Any]) -> dict[str, Any]:
-        fleet = fleet_document(
-            plan,
-            roles=(known["job"], known["execution"]),
-            arns=known["arns"],
-            secret_arns=known["secrets"],
-        )
-        return fleet_to_builtins(fleet)
 
-    outputs = {
-        "job": roles.job.arn,
-        "execution": roles.execution.arn,
-        "arns": arns,
-        "secrets": vault.arns if vault else {},
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What AWS gives for the fleet document."""
+
+    roles: list[pulumi.Output[str]]
+    """ARNs of job role and execution role."""
+    queues: dict[str, pulumi.Output[str]]
+    secrets: dict[str, pulumi.Output[str]]
+    repository_url: pulumi.Output[str] | None
+    artifacts: pulumi.Output[str] | None
+
+
+def _document(plan: FleetPlan, known: Known) -> pulumi.Output[dict[str, Any]]:
+    return pulumi.Output.from_input(msgspec.structs.asdict(known)).apply(
+        lambda values: fleet_to_builtins(_fleet(plan, values))
+    )
+
+
+def _parts(
+    plan: FleetPlan, publishing: PublishingPlan, known: Known
+) -> dict[str, pulumi.Output[str]]:
+    """The parts of the document (submit.fleet, fleet_to_parameters), each of what it tells alone:
+    of the others not all may be known yet.
+    """
+    head = msgspec.structs.replace(plan, types=())
+    values = msgspec.structs.asdict(known) | {"queues": {}, "secrets": {}}
+    facts = {queue.name: queue.facts for t in plan.types for queue in t.queues}
+
+    def queue_part(name: str) -> Callable[[str], str]:
+        return lambda arn: queue_text(msgspec.structs.replace(facts[name], arn=arn))
+
+    return {
+        "fleet": pulumi.Output.from_input(values).apply(
+            lambda found: fleet_to_parameters(_fleet(head, found))["fleet"]
+        ),
+        "tags": pulumi.Output.from_input(publishing.tags_text),
+        **{f"queues/{name}": arn.apply(queue_part(name)) for name, arn in known.queues.items()},
+        **{f"secrets/{name}": arn for name, arn in known.secrets.items()},
     }
-    return pulumi.Output.from_input(outputs).apply(document)
+
+
+def _fleet(plan: FleetPlan, values: dict[str, Any]) -> Fleet:
+    return fleet_document(
+        plan,
+        roles=(values["roles"][0], values["roles"][1]),
+        arns=values["queues"],
+        secret_arns=values["secrets"],
+        repository_url=values["repository_url"],
+        artifacts=values["artifacts"],
+    )

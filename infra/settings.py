@@ -84,6 +84,8 @@ OnDemandStrategy = Literal["BEST_FIT_PROGRESSIVE", "BEST_FIT"]
 SpotStrategy = Literal[
     "SPOT_PRICE_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED", "BEST_FIT_PROGRESSIVE", "BEST_FIT"
 ]
+OnDestroy = Literal["protect", "retain", "delete"]
+"""Of bucket and repository: refuse to, leave them in the account, or delete them with all in them."""
 ShareId = Annotated[
     str,
     Meta(
@@ -168,6 +170,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     environments at most edits in place of updating them."""
     spot_fleet_role: bool = False
     """Made in any case where a spot queue has the strategy BEST_FIT."""
+    repository: bool = False
+    """A place for the team's own container images."""
+    repository_keep_images: Annotated[int, Meta(ge=1, le=1000)] = 50
+    bucket: bool = False
+    """A place for what jobs leave behind: artifacts and checkpoints."""
+    bucket_expiry_days: Annotated[int, Meta(ge=0, le=3650)] = 0
+    """0: what lies in the bucket stays."""
+    storage_on_destroy: OnDestroy = "protect"
+    publish: bool = False
+    """The fleet document as SSM parameters too."""
+    submitters: bool = False
+    """A managed policy with what submitting takes."""
     image: Image = "public.ecr.aws/docker/library/python:3.12-slim"
     log_retention_days: RetentionDays = 90
     tags: dict[TagName, TagValue] = {}

@@ -25,10 +25,10 @@ from infra.data import instance_types_csv
 from infra.lookup import NoAnswer
 from infra.mistakes import Refused
 from infra.program import build_fleet, planned_fleet
-from submit.fleet import Fleet, parse_fleet
+from submit.fleet import Fleet, fleet_from_parameters, parse_fleet
 
-# pulumi_aws warns of a resource of its own, which we do not use, when it loads its ec2 module.
-pytestmark = pytest.mark.filterwarnings(r"ignore:aws\.ec2/encryptioncontrol:DeprecationWarning")
+# pulumi_aws warns of resources of its own, which we do not use, when it loads its modules.
+pytestmark = pytest.mark.filterwarnings(r"ignore:(aws\.)?(ec2|s3)[./]:DeprecationWarning")
 
 ROOT = Path(__file__).resolve().parents[2]
 SUBNETS = {
@@ -110,7 +110,7 @@ def built(config: dict[str, str], secret_keys: frozenset[str] = frozenset()) -> 
         plan, secrets = planned_fleet(
             config, secret_keys=secret_keys, stack="rl", project="runfleet"
         )
-        return build_fleet(plan, secrets).apply(documents.append)
+        return build_fleet(plan, secrets)["fleet"].apply(documents.append)
 
     run()
     (document,) = documents
@@ -162,6 +162,83 @@ def test_resources_of_one_type(account: Double) -> None:
         ("runfleet:infra:Roles", "roles"),
         ("runfleet:infra:TypeQueues", "c6g.medium"),
     ]
+
+
+EVERYTHING = ONE_TYPE | {
+    "runfleet:wandbApiKey": "hunter2",
+    "runfleet:flex": "true",
+    "runfleet:fairShare": "true",
+    "runfleet:repository": "true",
+    "runfleet:bucket": "true",
+    "runfleet:publish": "true",
+    "runfleet:submitters": "true",
+    "runfleet:batchServiceRole": "true",
+    "runfleet:spotFleetRole": "true",
+}
+KEPT = frozenset({"runfleet:wandbApiKey"})
+
+
+def test_everything_that_settings_can_ask_for(account: Double) -> None:
+    """Beside what one type has anyway."""
+    built(ONE_TYPE)
+    before = {(typ, name) for typ, name, _ in account.made}
+    account.made.clear()
+    fleet = built(EVERYTHING, KEPT)
+    after = {(typ, name) for typ, name, _ in account.made}
+    assert before <= after
+    added = [f"{typ.rpartition(':')[2]} {name}" for typ, name in after - before]
+    assert sorted(added) == [
+        "ArtifactBucket artifacts",
+        "Bucket artifacts",
+        "BucketLifecycleConfiguration artifacts",
+        "BucketPolicy artifacts",
+        "BucketPublicAccessBlock artifacts",
+        "BucketServerSideEncryptionConfiguration artifacts",
+        "BucketVersioning artifacts",
+        "ImageRepository images",
+        "JobQueue rl-c6g-medium-flex",
+        "LifecyclePolicy images",
+        "Parameter fleet",
+        "Parameter queues/c6g-medium",
+        "Parameter queues/c6g-medium-flex",
+        "Parameter queues/c6g-medium-spot",
+        "Parameter secrets/WANDB_API_KEY",
+        "Parameter tags",
+        "Policy submitters",
+        "Publishing publishing",
+        "Repository images",
+        "Role batch-service-role",
+        "Role spot-fleet-role",
+        "RolePolicy read-secrets",
+        "RolePolicy use-artifacts",
+        "RolePolicyAttachment batch-service-role-AWSBatchServiceRole",
+        "RolePolicyAttachment spot-fleet-role-AmazonEC2SpotFleetTaggingRole",
+        "SchedulingPolicy rl-share",
+        "Secret WANDB_API_KEY",
+        "SecretVersion WANDB_API_KEY",
+        "Secrets secrets",
+    ]
+    assert fleet.secrets == {"WANDB_API_KEY": "arn:WANDB_API_KEY"}
+
+
+def test_value_of_a_secret_is_in_one_place(account: Double) -> None:
+    """Its version, where Pulumi keeps it encrypted; not in the fleet document, not in a policy."""
+    fleet = built(EVERYTHING, KEPT)
+    holders = [name for typ, name, inputs in account.made if "hunter2" in json.dumps(inputs)]
+    assert holders == ["WANDB_API_KEY"]
+    assert "hunter2" not in str(fleet)
+
+
+def test_published_parts_make_the_document(account: Double) -> None:
+    fleet = built(EVERYTHING, KEPT)
+    parts = {
+        name: inputs["insecureValue"]
+        for typ, name, inputs in account.made
+        if typ.endswith(":Parameter")
+    }
+    assert fleet_from_parameters(parts) == fleet
+    paths = {inputs["name"] for typ, _, inputs in account.made if typ.endswith(":Parameter")}
+    assert paths == {f"/runfleet/rl/{name}" for name in parts}
 
 
 def test_another_type_adds_only_its_own(account: Double) -> None:

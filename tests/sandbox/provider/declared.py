@@ -111,6 +111,8 @@ def _module(token: str) -> Any:
     parts = ["pulumi_aws", *([] if service == "index" else [service]), snake]
     with warnings.catch_warnings():  # it warns of its own old modules when they are loaded
         warnings.simplefilter("ignore", DeprecationWarning)
+        if service != "index":  # whole, before a part of it is: it loads its parts when asked
+            _ = importlib.import_module(f"pulumi_aws.{service}").outputs
         module = importlib.import_module(".".join(parts))
         if service != "index":
             importlib.import_module(f"pulumi_aws.{service}.outputs")
