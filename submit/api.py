@@ -93,11 +93,15 @@ def next_generation(session: Session, plan: Plan) -> Experiment:
 
 
 def send(
-    session: Session, plan: Plan, tell: Callable[[int, int], None] = lambda _done, _all: None
+    session: Session,
+    plan: Plan,
+    *,
+    tell: Callable[[int, int], None] = lambda _done, _all: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Delivery:
     """Makes the planned jobs stand in the queue, each once, whatever was sent before.
 
-    `tell` is shown how many of how many jobs are done. Raises ServiceFailed with what was sent
+    `tell` is told how many of how many jobs are done, `note` why it takes its time. Raises ServiceFailed with what was sent
     until then; the same call goes on.
     """
     from submit.sending import deliver, kept_experiment  # noqa: PLC0415 # with the ledger
@@ -111,6 +115,7 @@ def send(
         backend=session.backend(submission.region),
         clock=session.clock,
         tell=tell,
+        note=note,
     )
 
 

@@ -11,7 +11,7 @@ import click
 from submit import api
 from submit.commands.options import Parsed, fleet_option, json_option, stack_option
 from submit.commands.planned import print_dry_run, print_summary, requests
-from submit.commands.text import plural, show_json
+from submit.commands.text import plural, say, show_json
 from submit.errors import WrongUse
 from submit.experiment import Axis, Experiment, Resources, run_count
 from submit.grid import axis, parse_axis, parse_values
@@ -144,7 +144,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             else:
                 print_dry_run(plan)
             return 0
-        delivery = api.send(session, plan, _show_sending)
+        delivery = api.send(session, plan, tell=_show_sending, note=say)
         if given["as_json"]:
             show_json(_delivered(plan, delivery))
         else:
