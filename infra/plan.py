@@ -289,6 +289,7 @@ def _plan_queue(
     return QueuePlan(
         name=name,
         resource_name=names.named(stack, f"-{name}", limit=names.BATCH_NAME),
+        fixed_name=name if settings.naming == "plain" else None,
         compute=compute,
         priority=choice.priority,
         time_limits=(*_TIME_LIMITS, *_capacity_limit(settings.capacity_wait_hours)),

@@ -194,7 +194,8 @@ class QueuePlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Logical: what people type."""
     resource_name: str
-    """Pulumi makes the physical name of it."""
+    """Pulumi makes the physical name of it, unless that is fixed."""
+    fixed_name: str | None
     compute: tuple[str, ...]
     """Names of the compute environments, the first to be filled first."""
     priority: int

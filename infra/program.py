@@ -9,6 +9,7 @@ import msgspec
 import pulumi
 from pulumi_aws import cloudwatch
 
+from infra.capacity import crowded, leaving, unchangeable
 from infra.catalog import parse_catalog
 from infra.choices import choose
 from infra.data import instance_types_csv
@@ -16,13 +17,14 @@ from infra.lookup import fetch_account
 from infra.mistakes import Refused
 from infra.network import Network
 from infra.plan import fleet_document, plan_fleet
-from infra.plans import FleetPlan, PublishingPlan
+from infra.plans import Account, FleetPlan, PublishingPlan
 from infra.publishing import Publishing, submitters_policy
 from infra.queues import Shared, TypeQueues, share_policy
 from infra.roles import Roles
 from infra.secret_settings import read_secrets
 from infra.secrets import Secrets
 from infra.settings import read_settings
+from infra.standing import Look, NotCounted
 from infra.storage import ArtifactBucket, ImageRepository
 from submit.fleet import Fleet, fleet_to_builtins, fleet_to_parameters, queue_text
 
@@ -42,7 +44,33 @@ def planned_fleet(
     plan = plan_fleet(
         settings, choices, account, stack=stack, project=project, secret_names=secrets
     )
+    if settings.capacity_check != "none":
+        _check_account(plan, account, config, fail=settings.capacity_check == "fail")
     return plan, secrets
+
+
+def _check_account(
+    plan: FleetPlan, account: Account, config: Mapping[str, str], *, fail: bool
+) -> None:
+    """What the fleet can not be beside what stands. Raises Refused with it; warns of what is to
+    be thought of, and where the account could not be looked at.
+    """
+    try:
+        look = Look(config, account)
+        standing = look.standing()
+        jobs = look.jobs(queue.name for queue in leaving(plan, standing))
+    except NotCounted as why:
+        pulumi.log.warn(f"what stands in the account was not counted: {why}")
+        return
+    no_room = crowded(plan, standing)
+    fixed = unchangeable(plan, standing)
+    if fixed or (no_room and fail):
+        raise Refused([*fixed, *no_room])
+    for mistake in no_room:
+        pulumi.log.warn(f"{mistake.path}: {mistake.problem}")
+    for queue, counts in jobs.items():
+        told = ", ".join(f"{count} {status}" for status, count in counts.items())
+        pulumi.log.warn(f"the queue {queue} goes, and ends the jobs in it: {told}")
 
 
 def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> dict[str, pulumi.Output[Any]]:

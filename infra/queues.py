@@ -117,6 +117,7 @@ class TypeQueues(pulumi.ComponentResource):
     ) -> batch.JobQueue:
         return batch.JobQueue(
             plan.resource_name,
+            name=plan.fixed_name,
             state="ENABLED",
             priority=plan.priority,
             scheduling_policy_arn=shared.scheduling_policy_arn if plan.fair_share else None,

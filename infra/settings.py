@@ -86,6 +86,8 @@ SpotStrategy = Literal[
 ]
 OnDestroy = Literal["protect", "retain", "delete"]
 """Of bucket and repository: refuse to, leave them in the account, or delete them with all in them."""
+Naming = Literal["stack", "plain"]
+CapacityCheck = Literal["fail", "warn", "none"]
 ShareId = Annotated[
     str,
     Meta(
@@ -178,6 +180,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bucket_expiry_days: Annotated[int, Meta(ge=0, le=3650)] = 0
     """0: what lies in the bucket stays."""
     storage_on_destroy: OnDestroy = "protect"
+    naming: Naming = "stack"
+    """Of queues: with the stack's name before, or the bare type for an account with one team."""
+    capacity_check: CapacityCheck = "fail"
+    """What to do when the account has no room for the fleet beside what stands there."""
     publish: bool = False
     """The fleet document as SSM parameters too."""
     submitters: bool = False

@@ -88,6 +88,7 @@ DEFAULT_COMPUTE = ComputePlan(
 DEFAULT_QUEUE = QueuePlan(
     name="c6g-medium",
     resource_name="rl-c6g-medium",
+    fixed_name=None,
     compute=("c6g-medium",),
     priority=1,
     time_limits=(

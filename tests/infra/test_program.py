@@ -13,18 +13,22 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pulumi
 import pytest
 
+from infra.capacity import Standing, StandingEnvironment, StandingQueue
 from infra.catalog import parse_catalog
 from infra.data import instance_types_csv
 from infra.lookup import NoAnswer
 from infra.mistakes import Refused
+from infra.plans import Account
 from infra.program import build_fleet, planned_fleet
+from infra.standing import NotCounted
 from submit.fleet import Fleet, fleet_from_parameters, parse_fleet
 
 # pulumi_aws warns of resources of its own, which we do not use, when it loads its modules.
@@ -93,9 +97,27 @@ class Double(pulumi.runtime.Mocks):
         return {"instanceTypes": [n for n, _ in pairs], "locations": [z for _, z in pairs]}
 
 
+class Look:
+    """What stands in the account: nothing, unless a test says so."""
+
+    found = Standing(environments=(), queues=())
+    in_queues: ClassVar[dict[str, Counter[str]]] = {}
+
+    def __init__(self, config: dict[str, str], account: Account) -> None:
+        assert account.account == "123456789012"
+        _ = config
+
+    def standing(self) -> Standing:
+        return self.found
+
+    def jobs(self, queues: Iterable[str]) -> dict[str, Counter[str]]:
+        return {name: self.in_queues[name] for name in queues if name in self.in_queues}
+
+
 @pytest.fixture
-def account() -> Iterator[Double]:
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Double]:
     double = Double()
+    monkeypatch.setattr("infra.program.Look", Look)
     pulumi.runtime.set_mocks(double, project="runfleet", stack="rl", preview=False)
     yield double
     pulumi.runtime.settings.reset_options()
@@ -369,6 +391,60 @@ def test_no_default_vpc(account: Double) -> None:
 def test_zones(account: Double) -> None:
     account.zones = ("us-east-1e",)
     assert "offered in us-east-1e only" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
+
+
+OTHERS = Standing(
+    environments=tuple(
+        StandingEnvironment(name=f"dl-{n}", stack="dl", queue=f"q{n}") for n in range(49)
+    ),
+    queues=(),
+)
+
+
+def test_no_room(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Look, "found", OTHERS)
+    assert "beside 49 compute environments" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
+    assert account.made == []
+
+
+@pytest.mark.usefixtures("account")
+def test_no_room_and_a_wish_to_try(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Look, "found", OTHERS)
+    built(ONE_TYPE | {"runfleet:capacityCheck": "warn"})
+    (told,) = caplog.messages
+    assert "beside 49 compute environments" in told
+    caplog.clear()
+    built(ONE_TYPE | {"runfleet:capacityCheck": "none"})
+    assert caplog.messages == []
+
+
+@pytest.mark.usefixtures("account")
+def test_account_that_can_not_be_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Building goes on: to count takes rights that a team may not have."""
+
+    def refuse(_: Look) -> Standing:
+        raise NotCounted("AccessDenied")
+
+    monkeypatch.setattr(Look, "standing", refuse)
+    assert built(ONE_TYPE).queues
+    assert caplog.messages == ["what stands in the account was not counted: AccessDenied"]
+
+
+@pytest.mark.usefixtures("account")
+def test_jobs_of_a_queue_that_goes_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = StandingQueue(name="rl-c5a-1", stack="rl", queue="c5a-large", fair_share=False)
+    monkeypatch.setattr(Look, "found", Standing(environments=(), queues=(queue,)))
+    monkeypatch.setattr(Look, "in_queues", {"rl-c5a-1": Counter(RUNNING=2, RUNNABLE=1)})
+    built(ONE_TYPE)
+    assert caplog.messages == [
+        "the queue rl-c5a-1 goes, and ends the jobs in it: 2 RUNNING, 1 RUNNABLE"
+    ]
 
 
 def test_aws_is_not_asked_while_the_settings_are_wrong(account: Double) -> None:
