@@ -14,14 +14,18 @@ import yaml
 from infra.capacity import LIMIT, Share, StackFile, read_stack, share_out
 from infra.catalog import parse_catalog
 from infra.data import instance_types_csv
+from infra.reference import settings_page
 from infra.settings import NAMESPACE
 
 USAGE = """\
 Usage: python -m infra capacity [--json] [FOLDER]
+       python -m infra settings [FOLDER]
 
-What each stack of the project in FOLDER (this one, if left out) uses of the compute environments
+capacity: what each stack of the project in FOLDER (this one, if left out) uses of the compute environments
 and queues that AWS gives an account in a region, and which of them fit. Reads Pulumi.<stack>.yaml;
 asks nobody.
+
+settings: the page on settings, as Markdown.
 
 Exit status: 0 all fit; 1 some do not; 2 wrong use, or a file that can not be read.
 """
@@ -34,11 +38,19 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(USAGE)
         return DONE if arguments else WRONG_USE
     options = [argument for argument in arguments[1:] if argument != "--json"]
-    if arguments[0] != "capacity" or len(options) > 1 or any(o.startswith("-") for o in options):
+    if (
+        arguments[0] not in {"capacity", "settings"}
+        or len(options) > 1
+        or any(o.startswith("-") for o in options)
+    ):
         sys.stderr.write(f"no such command or option: {' '.join(arguments)}\n\n{USAGE}")
         return WRONG_USE
+    folder = Path(options[0] if options else ".")
     try:
-        files = _read_project(Path(options[0] if options else "."))
+        if arguments[0] == "settings":
+            sys.stdout.write(settings_page(_read_yaml(folder / "Pulumi.yaml").get("config", {})))
+            return DONE
+        files = _read_project(folder)
     except Unreadable as err:
         sys.stderr.write(f"{err}\n")
         return WRONG_USE

@@ -163,7 +163,7 @@ def _read_float(kind: inspect.FloatType, raw: object) -> tuple[object, str, str]
     number = _number(raw)
     if number is not None and low <= number <= high:
         return number, "", ""
-    close = "" if number is None else f"{min(max(number, low), high):g}"
+    close = "" if number is None else repr(min(max(number, low), high))
     return _UNREADABLE, f"a number from {low:g} to {high}", close
 
 
