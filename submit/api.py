@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from submit.errors import ServiceFailed, WrongUse
-from submit.experiment import Experiment, Run, experiment_id
+from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
 from submit.fleet import Fleet
 from submit.plan import Submission, plan_submission
 from submit.session import Session
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from submit.sending import Delivery
 
 __all__ = [
+    "Axis",
+    "Experiment",
+    "Followed",
     "Plan",
+    "Resources",
     "Session",
     "cancel",
     "experiments",

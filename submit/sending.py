@@ -138,8 +138,8 @@ class _Sender:
         Raises ServiceFailed; the row stays only if something of it may stand in the queue.
         """
         self._doubt = False
-        self._intend(row)
         if found:
+            self._intend(row)
             self._ledger.sent(row, found)
             self.adopted += 1
             return
@@ -157,6 +157,8 @@ class _Sender:
         why: BaseException | None = None
         for wait in (0.0, *PUT_OFF_S):
             self._clock.sleep(wait)
+            self._keep_pace()
+            self._intend(row)  # each time: how old it is decides how long it is looked for
             try:
                 return self._call(row)
             except NotNow as err:
@@ -181,11 +183,13 @@ class _Sender:
         self._ledger.intend(self._kept, row)
         return row
 
-    def _call(self, row: Row) -> str:
+    def _keep_pace(self) -> None:
         pause = self._last + SEND_EVERY_S - self._clock.time()
         if pause > 0:
             self._clock.sleep(pause)
         self._last = self._clock.time()
+
+    def _call(self, row: Row) -> str:
         job = Job(name=row.name, chunk=row.chunk, runs=row.runs, size=row.size, request=row.request)
         return self._backend.send(job, row.definition)
 
@@ -240,7 +244,12 @@ def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
 
 
 def _so_far(done: int, of: int, *, doubt: bool) -> str:
-    sent = f"{done} of {of} jobs were sent" if done else "nothing was sent"
+    sent = f"{done} of {_jobs_were(of)} sent"
     if doubt:
-        sent = f"{done} of {of} jobs were sent for certain"
-    return f"{sent}; the same line again finds out, and goes on"
+        return f"{sent} for certain; the same line again finds out about the next, and goes on"
+    return f"{sent}; the same line again sends the rest" if done else "nothing was sent"
+
+
+def _jobs_were(count: int) -> str:
+    """`1 job was`, `3 jobs were`."""
+    return f"{count:,} job was" if count == 1 else f"{count:,} jobs were"

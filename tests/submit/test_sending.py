@@ -154,7 +154,7 @@ def test_a_refusal_in_the_middle_says_what_was_sent(tmp_path: Path, backend: Fak
 def test_without_a_clear_answer_the_row_stays(tmp_path: Path, backend: FakeBatch) -> None:
     backend.faults = ["reset"] * 100
     with Ledger(tmp_path) as ledger:
-        with pytest.raises(ServiceFailed, match="0 of 1 jobs were sent for certain"):
+        with pytest.raises(ServiceFailed, match="0 of 1 job was sent for certain"):
             send(ledger, backend)
         (kept,) = ledger.experiments()
         assert [row.state for row in ledger.rows(kept)] == [INTENDED]
@@ -166,6 +166,17 @@ def test_throttled_for_good_leaves_nothing_behind(tmp_path: Path, backend: FakeB
         with pytest.raises(ServiceFailed, match=r"(?s)slow down.*nothing was sent"):
             send(ledger, backend)
         assert ledger.experiments() == []
+
+
+def test_each_try_is_looked_for_as_long_as_the_first(tmp_path: Path) -> None:
+    """Killed after a second try, the next process still waits until that one must be listed."""
+    backend = FakeBatch(Clock(), listed_after=1.0)
+    backend.faults = ["reset", "dies after"]
+    with Ledger(tmp_path) as ledger, pytest.raises(Killed):
+        send(ledger, backend)
+    with Ledger(tmp_path) as ledger:
+        assert send(ledger, backend).adopted == 1
+    assert len(backend.jobs) == 1
 
 
 def test_two_at_a_time_send_once(tmp_path: Path) -> None:
