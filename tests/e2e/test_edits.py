@@ -1,6 +1,7 @@
 """Every setting, edited on a fleet that stands: what the engine plans, and that AWS then has it.
 
-The edits are made one after the other, each on what the one before has left.
+Each edit is asked about by itself; then those of a round are made together, and the next round
+stands on what they have left.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """`change` of the settings, and the plan for it: operation by resource; or what is told."""
 
     change: dict[str, Any]
+    round: int = 1
     plan: dict[str, str] = {}
     refused: str = ""
 
@@ -63,6 +65,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
             | each("create", "LaunchTemplate", "ComputeEnvironment", "JobQueue", of=("c5a-large",)),
         ),
         "instanceTypes, back": Edit(
+            round=2,
             change={"instanceTypes": ["c6g.medium"]},
             plan={"TypeQueues c5a.large": "delete"}
             | each("delete", "LaunchTemplate", "ComputeEnvironment", "JobQueue", of=("c5a-large",)),
@@ -104,7 +107,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
         "instanceStore": Edit(change={"instanceStore": True}),
         "flex": Edit(change={"flex": True}, plan={"JobQueue edits-c6g-medium-flex": "create"}),
         "flex, back": Edit(
-            change={"flex": False}, plan={"JobQueue edits-c6g-medium-flex": "delete"}
+            round=2, change={"flex": False}, plan={"JobQueue edits-c6g-medium-flex": "delete"}
         ),
         "secrets": Edit(
             change={"secrets": {"HF_TOKEN": "hf"}},
@@ -120,10 +123,14 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
         ),
         # The new roles are there before machines and jobs are told of them.
         "rolePath": Edit(
+            round=3,
             change={"rolePath": "/teams/"},
             plan=ROLES
             | ATTACHED
-            | {"InstanceProfile instance-profile": "replace"}
+            | {
+                "InstanceProfile instance-profile": "replace",
+                "RolePolicy use-artifacts": "replace",
+            }
             | each("update", "ComputeEnvironment"),
         ),
         "repository": Edit(
@@ -135,7 +142,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
             },
         ),
         "repositoryKeepImages": Edit(
-            change={"repositoryKeepImages": 9}, plan={"LifecyclePolicy images": "replace"}
+            round=2, change={"repositoryKeepImages": 9}, plan={"LifecyclePolicy images": "replace"}
         ),
         "bucket": Edit(
             change={"bucket": True},
@@ -146,27 +153,36 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
             },
         ),
         "bucketExpiryDays": Edit(
+            round=2,
             change={"bucketExpiryDays": 30},
             plan={"BucketLifecycleConfiguration artifacts": "update"},
         ),
         "storageOnDestroy": Edit(
+            round=2,
             change={"storageOnDestroy": "protect"},
             plan={"Repository images": "update", "Bucket artifacts": "update"},
         ),
         "storageOnDestroy, bucket": Edit(
-            change={"bucket": False}, refused="cannot be deleted\n *because it is protected"
+            round=3,
+            change={"bucket": False},
+            refused="cannot be deleted\n *because it is protected",
         ),
         "storageOnDestroy, back": Edit(
+            round=3,
             change={"storageOnDestroy": "delete"},
             plan={"Repository images": "update", "Bucket artifacts": "update"},
         ),
         "publish": Edit(
+            round=3,
             change={"publish": True},
             plan={"Publishing publishing": "create"}
             | {f"Parameter {part}": "create" for part in PARTS},
         ),
-        "submitters": Edit(change={"submitters": True}, plan={"Policy submitters": "create"}),
+        "submitters": Edit(
+            round=3, change={"submitters": True}, plan={"Policy submitters": "create"}
+        ),
         "spotFleetRole": Edit(
+            round=3,
             change={"spotFleetRole": True},
             plan={
                 "Role spot-fleet-role": "create",
@@ -177,6 +193,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
         ),
         # A new environment, the queue led to it, and then the old one taken away.
         "batchServiceRole": Edit(
+            round=4,
             change={"batchServiceRole": True},
             plan={
                 "Role batch-service-role": "create",
@@ -186,6 +203,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
             | each("update", "JobQueue"),
         ),
         "spot": Edit(
+            round=5,
             change={"spot": False},
             plan=each("delete", "LaunchTemplate", "ComputeEnvironment", "JobQueue", of=POOLS[1:])
             | {
@@ -194,7 +212,9 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
                 "RolePolicyAttachment spot-fleet-role-AmazonEC2SpotFleetTaggingRole": "delete",
             },
         ),
-        "onDemand": Edit(change={"onDemand": False}, refused="neither a spot nor an on-demand"),
+        "onDemand": Edit(
+            round=5, change={"onDemand": False}, refused="neither a spot nor an on-demand"
+        ),
     }
 
 
@@ -216,19 +236,29 @@ def test_edits(account: Account, project: Path, environment: dict[str, str]) -> 
     stack.configure(**settings)
     stack.up()
     subnets = account.sandbox.client("ec2").describe_subnets()["Subnets"]
-    for key, edit in edits(subnets[0]["SubnetId"], subnets[0]["VpcId"]).items():
-        stack.configure(**settings | edit.change)
-        if edit.refused:
-            with pytest.raises(Failed, match=edit.refused):
-                stack.plan()
-            continue
-        assert stack.plan() == edit.plan, key
+    rows = edits(subnets[0]["SubnetId"], subnets[0]["VpcId"])
+    for number in sorted({edit.round for edit in rows.values()}):
+        for key, edit in rows.items():
+            if edit.round == number:
+                ask(stack, key, settings | edit.change, edit)
+        made = [e for e in rows.values() if e.round == number and not e.refused]
+        for edit in made:
+            settings |= edit.change
+        stack.configure(**settings)
         stack.up()
-        settings |= edit.change
-        assert stack.plan() == {}, key
+        assert stack.plan() == {}, number
     stack.up("--refresh", "--expect-no-changes")
     stack.destroy()
     assert account.everything() == empty
+
+
+def ask(stack: Stack, key: str, settings: dict[str, Any], edit: Edit) -> None:
+    stack.configure(**settings)
+    if edit.refused:
+        with pytest.raises(Failed, match=edit.refused):
+            stack.plan()
+    else:
+        assert stack.plan() == edit.plan, key
 
 
 def test_shares(account: Account, project: Path, environment: dict[str, str]) -> None:
