@@ -7,6 +7,7 @@ that run the engine.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import runpy
@@ -114,8 +115,20 @@ class Look:
         return {name: self.in_queues[name] for name in queues if name in self.in_queues}
 
 
+@pytest.fixture(scope="session")
+def event_loop() -> None:
+    """From Python 3.12 on, nobody else makes the loop that Pulumi's mocks work in.
+
+    It stays open: its threads hold loops of the mocks' own, which nobody closes.
+    """
+    asyncio.set_event_loop(asyncio.new_event_loop())
+
+
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Double]:
+def account(
+    monkeypatch: pytest.MonkeyPatch,
+    event_loop: None,  # noqa: ARG001 # asked for, not used
+) -> Iterator[Double]:
     double = Double()
     monkeypatch.setattr("infra.program.Look", Look)
     pulumi.runtime.set_mocks(double, project="runfleet", stack="rl", preview=False)
