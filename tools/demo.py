@@ -152,14 +152,17 @@ def main() -> int:
 
 def _prove_nothing_left(left: set[tuple[str, str]], made: set[tuple[str, str]]) -> None:
     # Definitions are submit's: they hold nothing, and are used again by the next run.
+    definitions = sorted(name for kind, name in left if kind == "job definition")
     left = {thing for thing in left if thing[0] != "job definition"}
-    print(f"\nThe stack had made {len(made)} things in the account:")
+    print(f"\nThe stack had made {len(made)} things in the account, with their rules and policies:")
     kinds = sorted({kind for kind, _ in made})
     for kind in kinds:
         names = sorted(name for k, name in made if k == kind)
         more = ", …" if len(names) > SHOWN_NAMES else ""
         print(f"  {len(names):3}  {kind}: {', '.join(names[:SHOWN_NAMES])}{more}")
     print(f"Of these {_bold(f'{len(left & made)} are left')}.")
+    if definitions:
+        print(f"What `submit` keeps for the next run, at no cost: {', '.join(definitions)}")
     if left:
         raise Failed("left in the account: " + ", ".join(sorted(name for _, name in left)))
 
