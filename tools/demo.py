@@ -7,6 +7,7 @@ that a reader can type the same. Whatever fails, no process and no file is left 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shlex
 import shutil
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import psutil
 from account import list_account
 from demo_folder import demo_folder, leftovers
 
@@ -90,6 +92,11 @@ class Demo:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        orphans = psutil.Process().children(recursive=True)
+        for orphan in orphans:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                orphan.kill()
+        psutil.wait_procs(orphans, timeout=5)
 
     @contextlib.contextmanager
     def _started(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
@@ -133,6 +140,7 @@ def main() -> int:
     """The exit status: 0 when all went well."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
+    _adopt_orphans()
     end_leftovers()
     with demo_folder() as folder:
         demo = Demo(folder)
@@ -198,6 +206,14 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience)
             return
+
+
+def _adopt_orphans() -> None:
+    """What loses its parent, such as the language host of a killed Pulumi, comes to this process
+    (Linux only, prctl(2)).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def _interrupted(*_: object) -> NoReturn:
