@@ -7,8 +7,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import pytest
@@ -25,14 +26,7 @@ def test_a_demo_that_is_ended_takes_everything_down(moment: str, step: str, tmp_
     """Whatever runs at that moment: a command, the engine with its plugins, or nothing."""
     stack_file = ROOT / "Pulumi.demo.yaml"
     before = stack_file.read_bytes()
-    with subprocess.Popen(
-        [sys.executable, ROOT / "tools" / "demo.py"],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as demo:
+    with start(tmp_path) as demo:
         assert demo.stdout is not None
         said = list(until(moment, demo.stdout))
         demo.send_signal(signal.SIGTERM)
@@ -44,6 +38,35 @@ def test_a_demo_that_is_ended_takes_everything_down(moment: str, step: str, tmp_
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
     assert stack_file.read_bytes() == before
+
+
+def test_what_a_killed_demo_has_left_is_taken_down_by_the_next(
+    tool: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be cleaned up by a process that is killed; one that runs is left alone."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    demo = tool("demo")
+    with start(tmp_path) as killed:
+        assert killed.stdout is not None
+        list(until("the sandbox is up at", killed.stdout))
+        demo.end_leftovers()
+        assert processes_of(tmp_path) != [], "it still runs"
+        killed.kill()
+    assert processes_of(tmp_path) != []
+    demo.end_leftovers()
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def start(tmp_path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, ROOT / "tools" / "demo.py"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def until(moment: str, lines: Iterator[str]) -> Iterator[str]:
