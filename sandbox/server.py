@@ -27,6 +27,7 @@ from sandbox.client import CONTROL, KEY_HEADER
 from sandbox.control import Control
 from sandbox.faults import Fault, Faults
 from sandbox.listening import App, Environ, StartResponse, hang_up
+from sandbox.transport import count_loopback_as_tls
 
 SERVICES = frozenset({"ec2", "ecr", "iam", "logs", "s3", "secretsmanager", "ssm", "sts"})
 """What moto answers for; Batch is our own."""
@@ -189,6 +190,7 @@ class Sandbox:
                     create_backend_app,
                 )
 
+                count_loopback_as_tls()
                 self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
 

@@ -7,11 +7,11 @@ are taken under the store's lock.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sandbox.batch import attempts, states
+from sandbox.batch import attempts, shares, states
 from sandbox.batch.attempts import Ended, Running
 from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, end_unstarted, terminate_all
@@ -130,12 +130,30 @@ class Scheduler:
         if any(job.status in states.OVER for job in waiting):
             left = [job for job in waiting if job.status not in states.OVER]
             waiting = self._store.waiting[queue.arn] = deque(left)
+        if "schedulingPolicyArn" in queue.detail:
+            self._take_turns(queue, list(waiting))
+            return
         for job in waiting:
             for candidate in _candidates(job):
                 if len(self._running) >= self._slots:
                     return
                 if not self._try_start(queue, candidate):
                     break  # its siblings ask for the same
+
+    def _take_turns(self, queue: Resource, waiting: list[Job]) -> None:
+        """Starts one job after another, each time of the share that has the least."""
+        policy = shares.existing(self._store, queue.detail["schedulingPolicyArn"])
+        while len(self._running) < self._slots:
+            use: Counter[str] = Counter()
+            for running in self._running.values():
+                if running.job.spec["jobQueue"] == queue.arn:
+                    use[shares.share_of(running.job)] += vcpus(running.job)
+            job = shares.next_turn(policy.detail["fairsharePolicy"], waiting, use)
+            if job is None:
+                return
+            candidate = next(_candidates(job), None)
+            if candidate is None or not self._try_start(queue, candidate):
+                waiting.remove(job)
 
     def _settle_job(self, job: Job) -> None:
         depends = job.spec["dependsOn"]
