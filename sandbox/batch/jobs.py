@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox.batch import limits, states
+from sandbox.batch import dependencies, limits, states
 from sandbox.batch.definitions import (
     check_command,
     check_environment,
@@ -42,7 +42,7 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
-    _check_dependencies(store, request.get("dependsOn", []))
+    dependencies.check(store, request)
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
     limits.TAGS.check(len(request.get("tags", {})))
     job_id = new_id()
@@ -138,8 +138,7 @@ def end_unstarted(
 ) -> None:
     """Ends the children of an array whose turn has not come."""
     assert job.array is not None
-    while job.array.unstarted:
-        child = job.child(job.array.unstarted.popleft())
+    for child in job.array.take_unstarted(job):
         if child.status not in states.OVER:
             child.cancelled, child.terminated = cancelled, terminated
             end(child, reason, now_ms)
@@ -244,15 +243,6 @@ def _check_request(request: dict[str, Any]) -> None:
         limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
 
 
-def _check_dependencies(store: Store, depends: list[dict[str, Any]]) -> None:
-    limits.DEPENDENCIES.check(len(depends))
-    for dependency in depends:
-        if dependency.get("type") is not None:
-            raise ClientError(f"this sandbox does not have dependencies {dependency['type']}")
-        if store.look_at(dependency.get("jobId", "")) is None:
-            raise ClientError(f"Job {dependency.get('jobId')} does not exist")
-
-
 def _check_overrides(overrides: dict[str, Any]) -> None:
     if overrides.get("instanceType"):
         raise ClientError("instanceType is for multi-node jobs")
@@ -276,25 +266,43 @@ def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
 
 
 def _filtered(jobs: Iterator[Job], wanted: dict[str, Any]) -> Iterator[Job]:
-    name, values = wanted.get("name"), wanted.get("values", [])
-    for job in jobs:
-        if name == "JOB_NAME":
-            hit = any(_like(job.name, value) for value in values)
-        elif name == "JOB_DEFINITION":
-            hit = any(_like(job.spec["definitionName"], value) for value in values)
-        elif name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
-            sign = 1 if name == "BEFORE_CREATED_AT" else -1
-            hit = any(sign * job.created_ms < sign * int(v) for v in values if v.isdigit())
-        else:
-            raise ClientError(f"this sandbox does not have the filter {name}")
-        if hit:
-            yield job
+    """The jobs that one of the filter's values matches.
+
+    Raises ClientError for a filter that AWS does not have, or a time that is none.
+    """
+    name, values = str(wanted.get("name")), wanted.get("values", [])
+    if name not in _FILTERS:
+        raise ClientError(f"filters.name is {name!r}: the filters are {', '.join(_FILTERS)}")
+    if name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
+        for value in values:
+            if not re.fullmatch("[0-9]{1,18}", value):
+                raise ClientError(f"{name} is {value!r}: it takes milliseconds since 1970")
+    matches = _FILTERS[name]
+    return (job for job in jobs if any(matches(job, value) for value in values))
+
+
+def _of_definition(job: Job, value: str) -> bool:
+    """A name (any revision), its beginning with `*`, or one ARN; in the case given."""
+    if value.startswith("arn:"):
+        return bool(job.spec["jobDefinition"] == value)
+    name = str(job.spec["definitionName"])
+    return name.startswith(value[:-1]) if value.endswith("*") else name == value
 
 
 def _like(text: str, pattern: str) -> bool:
     """Case-insensitive; `*` at the end matches the rest (API Reference, ListJobs)."""
     text, pattern = text.lower(), pattern.lower()
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
+
+
+_FILTERS: Mapping[str, Callable[[Job, str], bool]] = {
+    "JOB_NAME": lambda job, value: _like(job.name, value),
+    "JOB_DEFINITION": _of_definition,
+    "BEFORE_CREATED_AT": lambda job, value: job.created_ms < int(value),
+    "AFTER_CREATED_AT": lambda job, value: job.created_ms > int(value),
+    "SHARE_IDENTIFIER": lambda job, value: job.spec.get("shareIdentifier") == value,
+}
+"""By name, whether a value of the filter matches (API Reference, ListJobs)."""
 
 
 def _summary(job: Job) -> dict[str, Any]:

@@ -58,6 +58,7 @@ STATE_TIME_LIMIT_S = Limit(
 )
 LIST_PAGE = Limit("ListJobs maxResults", 1000, 1, source=_API + "ListJobs")
 LIST_PAGE_FILTERED = Limit("ListJobs maxResults with a filter", 100, 1, source=_API + "ListJobs")
+SNAPSHOT_JOBS = Limit("jobs in a queue's snapshot", 100, source=_API + "GetJobQueueSnapshot")
 DESCRIBE_PAGE = Limit("maxResults", 100, 1, source=_API + "DescribeJobDefinitions")
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from sandbox.batch import attempts, states
+from sandbox.batch import attempts, dependencies, states, turns
 from sandbox.batch.attempts import Ended, Running
 from sandbox.batch.executor import Executor
-from sandbox.batch.jobs import end, end_unstarted, terminate_all
+from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.placement import Placement, place, vcpus
 from sandbox.batch.retries import grants_retry
 from sandbox.batch.store import Array, Job, Resource, Store
@@ -93,9 +93,13 @@ class Scheduler:
             self._wake.clear()
 
     def _tick(self) -> None:
+        now = self.now_ms()
         self._settle_resources()
         for queue in sorted(self._store.queues.values(), key=lambda q: -q.detail["priority"]):
             self._advance(queue)
+            self._store.fronts[queue.arn] = turns.front(
+                self._store.fronts.get(queue.arn), self._store.waiting.get(queue.arn, ()), now
+            )
         for running in self._running.values():
             if running.job.stop and not running.stop.is_set():
                 running.reasons.append(running.job.stop)
@@ -111,6 +115,7 @@ class Scheduler:
                     resource.move("DELETED")
                     del kind[resource.name]
                     self._store.tags.pop(resource.arn, None)
+                    self._store.fronts.pop(resource.arn, None)
 
     def _may_go(self, resource: Resource) -> bool:
         """Ends what is left in a queue; an environment whose role is gone stays, INVALID."""
@@ -131,7 +136,7 @@ class Scheduler:
             left = [job for job in waiting if job.status not in states.OVER]
             waiting = self._store.waiting[queue.arn] = deque(left)
         for job in waiting:
-            for candidate in _candidates(job):
+            for candidate in turns.runnable(job):
                 if len(self._running) >= self._slots:
                     return
                 if not self._try_start(queue, candidate):
@@ -143,23 +148,10 @@ class Scheduler:
             job.move(states.PENDING if depends or job.array else states.RUNNABLE)
             if job.array:
                 job.array.move_unstarted(states.PENDING if depends else states.RUNNABLE)
-        if depends and _waits(job):
-            self._settle_dependencies(job)
+        if depends:
+            dependencies.settle(self._store, job, self.now_ms())
         if job.array and job.status == states.PENDING:
             self._settle_array(job, job.array)
-
-    def _settle_dependencies(self, job: Job) -> None:
-        found = [self._store.look_at(d["jobId"]) for d in job.spec["dependsOn"]]
-        if any(other is None or other.status == states.FAILED for other in found):
-            if job.array:
-                end_unstarted(job, "Dependent Job failed", self.now_ms())
-            else:
-                end(job, "Dependent Job failed", self.now_ms())
-        elif all(other and other.status == states.SUCCEEDED for other in found):
-            if job.array:
-                job.array.move_unstarted(states.RUNNABLE)
-            else:
-                job.move(states.RUNNABLE)
 
     def _settle_array(self, job: Job, array: Array) -> None:
         failed = array.counts.get(states.FAILED, 0)
@@ -258,32 +250,6 @@ def _settle(resource: Resource) -> None:
     else:
         kind = "JobQueue" if "jobQueueName" in resource.detail else "ComputeEnvironment"
         resource.move("VALID", f"{kind} Healthy")
-
-
-def _waits(job: Job) -> bool:
-    """Whether it waits for other jobs."""
-    status = job.array.unstarted_status if job.array else job.status
-    return status == states.PENDING
-
-
-def _candidates(job: Job) -> Iterator[Job]:
-    """The job or its children that could start now, in their order."""
-    array = job.array
-    if array is None:
-        if job.status == states.RUNNABLE:
-            yield job
-        return
-    while array.again:
-        if array.again[0].status == states.RUNNABLE:
-            yield array.again[0]
-        else:  # it was ended before its turn
-            array.again.popleft()
-    while array.unstarted and array.unstarted_status == states.RUNNABLE:
-        child = job.child(array.unstarted[0])
-        if child.status == states.RUNNABLE:
-            yield child
-        else:
-            array.unstarted.popleft()
 
 
 def _gets_another(job: Job, ended: Ended) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.answers import Answer
-from sandbox.batch import definitions, environments, jobs, limits, queues
+from sandbox.batch import definitions, environments, jobs, limits, queues, turns
 from sandbox.batch.account import Account
 from sandbox.batch.errors import BatchError, ClientError
 from sandbox.batch.executor import Executor
@@ -80,6 +80,7 @@ class Batch:
             "DescribeJobQueues": lambda r: queues.describe(store, r),
             "UpdateJobQueue": lambda r: queues.update(store, r),
             "DeleteJobQueue": lambda r: queues.delete(store, r),
+            "GetJobQueueSnapshot": lambda r: turns.snapshot(store, r, now()),
             "RegisterJobDefinition": lambda r: definitions.register(store, r),
             "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
