@@ -15,9 +15,8 @@ import msgspec
 from sandbox import client, guard, lifecycle
 from sandbox.errors import SandboxError
 from sandbox.faults import KINDS
-from sandbox.state import Options, State, read_state
-
-PROVIDER_BIN = Path(__file__).parent / "provider" / "bin"
+from sandbox.provider import plugin
+from sandbox.state import CLIENT_FOLDERS, Options, State, read_state
 
 
 def _folder(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path:
@@ -123,14 +122,13 @@ def env(folder: Path) -> None:
     """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
     state = _running(folder)
     variables = client.environment(folder, port=state.port, region=state.region, key=state.key)
-    for name in ("pulumi", "pulumi-home", "home"):
+    for name in CLIENT_FOLDERS:
         (folder / name).mkdir(exist_ok=True)
+    plugin.install(Path(variables["PULUMI_HOME"]))
     for name in client.UNSET:
         click.echo(f"unset {name}")
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
-    if str(PROVIDER_BIN) not in os.environ.get("PATH", "").split(os.pathsep):
-        click.echo(f'export PATH={shlex.quote(str(PROVIDER_BIN))}:"$PATH"')
 
 
 @main.group()

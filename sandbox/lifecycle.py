@@ -19,7 +19,7 @@ import psutil
 from sandbox.client import is_answering
 from sandbox.errors import SandboxError
 from sandbox.guard import STOP_SECONDS, command, guard, kill_jobs_of
-from sandbox.state import LOG_FILE, OUR_FILES, Options, State, find_guard, read_state
+from sandbox.state import LOG_FILE, Options, State, find_guard, is_ours, read_state
 
 START_SECONDS = 60.0
 
@@ -155,7 +155,7 @@ def _clean(folder: Path) -> None:
     Raises SandboxError for a folder that is not a sandbox's.
     """
     names = {entry.name for entry in folder.iterdir()}
-    if names and not names & OUR_FILES:
+    if not is_ours(names):
         raise SandboxError(f"{folder} holds other files: give another with --dir")
     kill_jobs_of(folder)
     for entry in folder.iterdir():

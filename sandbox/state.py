@@ -12,6 +12,13 @@ STATE_FILE = "sandbox.json"
 LOG_FILE = "sandbox.log"
 _PART_FILE = STATE_FILE + ".part"
 OUR_FILES = frozenset({STATE_FILE, LOG_FILE, _PART_FILE})
+CLIENT_FOLDERS = ("home", "pulumi", "pulumi-home")
+"""Of submit and Pulumi, whose variables lead here; they may make them anew after `down`."""
+
+
+def is_ours(names: set[str]) -> bool:
+    """Whether a folder with those files and folders is a sandbox's, or what clients left of one."""
+    return bool(names & OUR_FILES) or names <= set(CLIENT_FOLDERS)
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,340 +1,255 @@
-"""The verbs as functions: for scripts, notebooks, and the command line, which uses nothing else.
+"""The verbs as typed functions, for scripts and notebooks; the commands use nothing else.
 
-Time, user and environment come in through `Session`.
+    with Session(stack="rl") as session:
+        experiment = Experiment(command=("python", "ppo.py"), seeds=(1, 2, 3))
+        delivery = send(session, plan(session, experiment, "g4dn-xlarge-spot"))
+        progress = wait(session, delivery.kept)
+
+What takes long to import (SQLite, boto3) is imported by the verb that needs it: a plan is made
+without any of it.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import WrongUse
-from submit.experiment import Experiment, Run, experiment_id, nth_run, run_count
+from submit.errors import ServiceFailed, WrongUse
+from submit.experiment import Experiment, Run, experiment_id
 from submit.fleet import Fleet
-from submit.plan import Submission, find_queue, plan_submission
-from submit.stacks import Where, load_fleet
+from submit.plan import Submission, plan_submission
+from submit.session import Session
+from submit.stacks import load_fleet
 
-TYPE_CHECKING = False  # not typing's: it takes a tenth of a dry run
 if TYPE_CHECKING:
-    from submit.backends import Backend, JobStatus, RunStatus
-    from submit.ledger import Kept, Ledger, Row
-    from submit.results import Result
+    from submit.backends import LogLine
+    from submit.progress import Progress
+    from submit.records import Kept
+    from submit.results import Outcome
+    from submit.runs import RunView, Selection
     from submit.sending import Delivery
-    from submit.states import RunState
+
+__all__ = [
+    "Plan",
+    "Session",
+    "cancel",
+    "experiments",
+    "failed_runs",
+    "find",
+    "follow",
+    "known",
+    "log",
+    "next_generation",
+    "plan",
+    "poll",
+    "queues",
+    "results",
+    "runs",
+    "send",
+    "wait",
+]
 
 
-class Session(msgspec.Struct, kw_only=True):
-    """Who asks, where, and when it is."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be sent, and the fleet for which it was planned."""
 
-    where: Where
-    user: str
-    backend: Callable[[str], Backend] | None = None
-    """The backend of a region; None for AWS."""
-    clock: object = time
-
-    @classmethod
-    def from_environment(cls, *, stack: str | None = None, fleet: str | None = None) -> Session:
-        """The session of this process: its environment, its folder, its user."""
-        environ = dict(os.environ)
-        where = Where(environ=environ, cwd=Path.cwd(), stack=stack, fleet=fleet)
-        return cls(where=where, user=environ.get("USER") or environ.get("LOGNAME") or "unknown")
+    submission: Submission
+    fleet: Fleet
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment as it stands: its runs by state.
+def queues(session: Session) -> Fleet:
+    """The fleet of the stack."""
+    return load_fleet(session)
 
-    `unsent` are runs that no job stands for; `asked` is False where the last word is the
-    ledger's, because the service has forgotten the jobs.
+
+def plan(session: Session, experiment: Experiment, queue: str) -> Plan:
+    """The exact requests that put the experiment on the queue; nothing is sent.
+
+    An experiment without an image takes the fleet's. Raises WrongUse and Refused for what can't
+    work, before anything is sent.
     """
-
-    kept: Kept
-    rows: list[Row]
-    counts: dict[RunState, int]
-    runs: int
-    unsent: int
-    over: bool
-    started_ms: int | None
-    stopped_ms: int | None
-    reason: str | None
+    fleet = load_fleet(session)
+    if queue not in fleet.queues and not session.fleet:
+        fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
+    if not experiment.image:
+        experiment = msgspec.structs.replace(experiment, image=_image(fleet))
+    submission = plan_submission(experiment, fleet, queue, user=session.user)
+    return Plan(submission=submission, fleet=fleet)
 
 
-class RunDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and what has become of it."""
-
-    run: Run
-    status: RunStatus
-
-
-def fleet(session: Session, *, fresh: bool = False) -> Fleet:
-    """The team's queues."""
-    return load_fleet(session.where, fresh=fresh)
-
-
-def plan(
-    session: Session, describe: Callable[[Fleet], Experiment], queue: str
-) -> tuple[Submission, Fleet]:
-    """What would be sent, exactly; nothing is sent.
-
-    `describe` makes the experiment for a fleet. A queue that is not there is looked for once
-    more in a fresh document.
+def next_generation(session: Session, plan: Plan) -> Experiment:
+    """The planned experiment, to be run once more: in the first generation that was not sent
+    from here yet.
     """
-    found = fleet(session)
-    if queue not in found.queues:
-        found = fleet(session, fresh=True)
-    find_queue(found, queue)
-    return plan_submission(describe(found), found, queue, user=session.user), found
+    from submit.records import Scope  # noqa: PLC0415 # with the ledger
 
-
-def send(
-    session: Session,
-    submission: Submission,
-    fleet: Fleet,
-    *,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> Delivery:
-    """Makes the jobs stand in the queue, each once, whatever was sent before."""
-    from submit.sending import deliver  # noqa: PLC0415 # a dry run does without
-
-    with ledger(session) as book:
-        return deliver(
-            submission,
-            fleet.log_group,
-            ledger=book,
-            backend=backend(session, submission.region),
-            clock=session.clock,  # type: ignore[arg-type] # the module time is one
-            progress=progress,
-        )
-
-
-def next_generation(session: Session, experiment: Experiment, fleet: Fleet) -> Experiment:
-    """The same request as an experiment of its own: the first generation that was not asked for."""
-    from submit.ledger import Scope  # noqa: PLC0415 # a dry run does without
-
-    with ledger(session) as book:
-        known = {kept.id for kept in book.experiments(Scope(fleet.account, fleet.region))}
-    while experiment_id(experiment) in known:
+    experiment = plan.submission.experiment
+    scope = Scope(plan.fleet.account, plan.fleet.region)
+    while session.ledger().has(scope, experiment_id(experiment)):
         experiment = msgspec.structs.replace(experiment, generation=experiment.generation + 1)
     return experiment
 
 
-def experiments(session: Session) -> list[Kept]:
-    """All experiments that were submitted from here, newest first."""
-    with ledger(session) as book:
-        return book.experiments()
+def send(
+    session: Session, plan: Plan, tell: Callable[[int, int], None] = lambda _done, _all: None
+) -> Delivery:
+    """Makes the planned jobs stand in the queue, each once, whatever was sent before.
 
-
-def find(session: Session, reference: str) -> Kept:
-    """The experiment of that id, beginning of an id, name, or `latest`."""
-    with ledger(session) as book:
-        return book.find(reference)
-
-
-def status(session: Session, kept: Sequence[Kept]) -> list[Status]:
-    """How the experiments stand: one call for 100 jobs, however many runs they have."""
-    from submit.sending import missing_runs, settle  # noqa: PLC0415 # a dry run does without
-
-    with ledger(session) as book:
-        found: list[tuple[Kept, list[Row]]] = []
-        for one in kept:
-            there = backend(session, one.scope.region)
-            rows = settle(one, ledger=book, backend=there, clock=session.clock)  # type: ignore[arg-type] # the module time is one
-            found.append((one, rows))
-        _poll(session, book, [row for _, rows in found for row in rows])
-        return [_status(one, book.rows(one), missing_runs(one, rows)) for one, rows in found]
-
-
-def runs(session: Session, kept: Kept, wanted: Sequence[int]) -> list[RunDetail]:
-    """What has become of those runs: one call for 100 of them. A run that was sent again is
-    told by its last job.
+    `tell` is shown how many of how many jobs are done. Raises ServiceFailed with what was sent
+    until then; the same call goes on.
     """
-    there = backend(session, kept.scope.region)
-    found: dict[int, RunStatus] = {}
-    for row, children, indexes in _places(session, kept, wanted):
-        for one in there.runs(row.job_id or "", row.size, children):
-            found[indexes[one.child if row.size > 1 else 0]] = one
-    return [
-        RunDetail(run=nth_run(kept.experiment, index), status=found[index])
-        for index in wanted
-        if index in found
-    ]
+    from submit.sending import deliver, kept_experiment  # noqa: PLC0415 # with the ledger
 
-
-def first_failure(session: Session, kept: Kept) -> RunDetail | None:
-    """The failed run with the lowest index, None when none has failed: two calls."""
-    from submit.ranges import decode_ranges  # noqa: PLC0415 # rarely
-    from submit.states import BAD  # noqa: PLC0415 # rarely
-
-    with ledger(session) as book:
-        rows = book.rows(kept)
-    there = backend(session, kept.scope.region)
-    for row in rows:
-        if row.job_id and any((row.counts or {}).get(state) for state in BAD):
-            children = there.failed_children(row.job_id, row.size)
-            indexes = list(decode_ranges(row.runs))
-            for detail in runs(session, kept, [indexes[child] for child in children[:1]]):
-                return detail
-    return None
-
-
-def tail(session: Session, kept: Kept, detail: RunDetail, lines: int) -> list[str]:
-    """The last lines of a run's last attempt."""
-    if not detail.status.streams:
-        return []
-    there = backend(session, kept.scope.region)
-    found = there.tail(kept.log_group, detail.status.streams[-1], lines)
-    return [line.text for line in found[-lines:]]
-
-
-def whole_log(session: Session, kept: Kept, detail: RunDetail) -> list[str]:
-    """All lines of all attempts of a run."""
-    there = backend(session, kept.scope.region)
-    lines: list[str] = []
-    for stream in detail.status.streams:
-        token = None
-        while True:  # the end is where the token stays the same (GetLogEvents)
-            some, after = there.follow(kept.log_group, stream, token)
-            lines += [line.text for line in some]
-            if after == token or after is None:
-                break
-            token = after
-    return lines
-
-
-def follow(
-    session: Session, kept: Kept, details: Sequence[RunDetail], *, pause: float = 1.0
-) -> Iterator[tuple[RunDetail, str]]:
-    """The runs' lines as they come, until all of the runs are over."""
-    from submit.states import OVER  # noqa: PLC0415 # rarely
-
-    there = backend(session, kept.scope.region)
-    tokens: dict[str, str | None] = {}
-    current = list(details)
-    while True:
-        over = all(detail.status.state in OVER for detail in current)
-        for detail in current:
-            for stream in detail.status.streams:
-                lines, tokens[stream] = there.follow(kept.log_group, stream, tokens.get(stream))
-                yield from ((detail, line.text) for line in lines)
-        if over:
-            return
-        session.clock.sleep(pause)  # type: ignore[attr-defined] # the module time is one
-        current = runs(session, kept, [detail.run.index for detail in current])
-
-
-def results(session: Session, kept: Kept) -> list[Result]:
-    """The metrics that each run has printed last: two calls for 100 runs."""
-    from submit.results import MARK, Result, last_metrics  # noqa: PLC0415 # rarely
-
-    details = runs(session, kept, range(run_count(kept.experiment)))
-    streams = [detail.status.streams[-1] for detail in details if detail.status.streams]
-    there = backend(session, kept.scope.region)
-    found = last_metrics(there.search(kept.log_group, streams, MARK))
-    return [
-        Result(
-            run=detail.run,
-            metrics=found.get(detail.status.streams[-1], {}) if detail.status.streams else {},
-        )
-        for detail in details
-    ]
-
-
-def cancel(session: Session, kept: Kept) -> tuple[int, dict[str, str]]:
-    """Stops all that is not over; how many jobs were told, and what went wrong by job id."""
-    (now,) = status(session, [kept])
-    left = [row.job_id for row in now.rows if row.job_id and not row.over]
-    failed = backend(session, kept.scope.region).cancel(left) if left else {}
-    return len(left) - len(failed), failed
-
-
-def ledger(session: Session) -> Ledger:
-    """The ledger of runfleet's home."""
-    from submit.home import home  # noqa: PLC0415 # a dry run does without
-    from submit.ledger import Ledger  # noqa: PLC0415 # likewise
-
-    return Ledger(home(session.where.environ))
-
-
-def backend(session: Session, region: str) -> Backend:
-    """Where jobs of that region go."""
-    if session.backend is None:
-        from submit.backends.aws import AwsBackend  # noqa: PLC0415 # a dry run does without
-
-        made: dict[str, Backend] = {}
-        session.backend = lambda name: made.setdefault(name, AwsBackend(name))
-    return session.backend(region)
-
-
-def _poll(session: Session, book: Ledger, rows: Sequence[Row]) -> None:
-    """Asks for all jobs that are not over, and keeps the answers."""
-    now = time.time()
-    for region in {row.scope.region for row in rows}:
-        open_rows = {
-            row.job_id: row
-            for row in rows
-            if row.scope.region == region and row.job_id and not row.over
-        }
-        if not open_rows:
-            continue
-        found: Mapping[str, JobStatus] = backend(session, region).poll(list(open_rows))
-        for job_id, job in found.items():
-            book.saw(
-                open_rows[job_id],
-                counts=job.counts,
-                reason=job.reason,
-                over=job.over,
-                started_ms=job.started_ms,
-                stopped_ms=job.stopped_ms,
-                seen=now,
-            )
-
-
-def _status(kept: Kept, rows: list[Row], unsent: int) -> Status:
-    from submit.states import RunState  # noqa: PLC0415 # a dry run does without
-
-    counts: dict[RunState, int] = {}
-    for row in rows:
-        seen = row.counts or {RunState.UNKNOWN if row.job_id else RunState.WAITING: row.size}
-        for state, count in seen.items():
-            counts[state] = counts.get(state, 0) + count
-    started = [row.started_ms for row in rows if row.started_ms]
-    stopped = [row.stopped_ms for row in rows if row.stopped_ms]
-    over = bool(rows) and all(row.over for row in rows)
-    return Status(
-        kept=kept,
-        rows=rows,
-        counts=counts,
-        runs=run_count(kept.experiment),
-        unsent=unsent,
-        over=over,
-        started_ms=min(started, default=None),
-        stopped_ms=max(stopped, default=None) if over else None,
-        reason=next((row.reason for row in rows if row.reason), None),
+    submission = plan.submission
+    kept = kept_experiment(submission, plan.fleet.log_group, session.clock.time())
+    return deliver(
+        submission,
+        kept,
+        ledger=session.ledger(),
+        backend=session.backend(submission.region),
+        clock=session.clock,
+        tell=tell,
     )
 
 
-def _places(
-    session: Session, kept: Kept, wanted: Sequence[int]
-) -> list[tuple[Row, list[int], dict[int, int]]]:
-    """For each job, which of its children are wanted, and which runs those are."""
-    from submit.ranges import decode_ranges  # noqa: PLC0415 # rarely
+def experiments(session: Session) -> list[Kept]:
+    """All experiments that were sent from here, the newest first."""
+    return session.ledger().experiments()
 
-    with ledger(session) as book:
-        rows = [row for row in book.rows(kept) if row.job_id]
-    left = set(wanted)
-    places = []
-    for row in reversed(rows):  # the last job of a run is the one that counts
-        indexes = {child: run for child, run in enumerate(decode_ranges(row.runs)) if run in left}
-        left -= set(indexes.values())
-        if indexes:
-            places.append((row, list(indexes), indexes))
-    if left and not rows:
+
+def find(session: Session, reference: str) -> Kept:
+    """The experiment of that id, beginning of an id, name, or `latest`.
+
+    Raises WrongUse with the nearest when there is none.
+    """
+    return session.ledger().find(reference)
+
+
+def poll(session: Session, experiments: Sequence[Kept]) -> list[Progress]:
+    """Where the experiments stand now: one call for 100 jobs that are not over.
+
+    Raises ServiceFailed; `known` still tells what was seen last.
+    """
+    from submit import watching  # noqa: PLC0415 # with the ledger
+
+    return watching.poll(session, experiments)
+
+
+def known(session: Session, experiments: Sequence[Kept]) -> list[Progress]:
+    """Where the experiments stood when last looked at; no call."""
+    from submit import watching  # noqa: PLC0415 # with the ledger
+
+    return watching.known(session, experiments)
+
+
+def wait(
+    session: Session,
+    kept: Kept,
+    *,
+    see: Callable[[Progress], None] = lambda _: None,
+    trouble: Callable[[ServiceFailed], None] = lambda _: None,
+) -> Progress:
+    """Waits until the experiment is over, or nothing more can be learned of it.
+
+    `see` is shown each look, `trouble` each that failed. Raises ServiceFailed when looking does
+    not work any more.
+    """
+    from submit import watching  # noqa: PLC0415 # with the ledger
+
+    return watching.wait(session, kept, see=see, trouble=trouble)
+
+
+def runs(session: Session, progress: Progress, selection: Selection | None = None) -> list[RunView]:
+    """What became of single runs, in the order of their indexes: one call per 100.
+
+    Raises WrongUse for a selection that the experiment does not have.
+    """
+    from submit.runs import Selection, fetch_runs, select_runs  # noqa: PLC0415 # not for a plan
+
+    kept = progress.kept
+    chosen = list(select_runs(kept.experiment, kept.id, selection or Selection()))
+    return fetch_runs(progress, session.backend(kept.scope.region), chosen)
+
+
+def failed_runs(session: Session, progress: Progress, most: int) -> list[RunView]:
+    """Some of the runs that ended badly, the first `most` that can be told: one call a job."""
+    from submit.runs import Selection, failed_indexes  # noqa: PLC0415 # not for a plan
+
+    backend = session.backend(progress.kept.scope.region)
+    indexes = failed_indexes(progress, backend, most)
+    return runs(session, progress, Selection(runs=tuple(indexes))) if indexes else []
+
+
+def log(
+    session: Session, progress: Progress, view: RunView, tail: int | None = None
+) -> Iterator[LogLine]:
+    """What a run has printed; with `tail` its last lines alone."""
+    from submit.logs import read_log  # noqa: PLC0415 # not for a plan
+
+    kept = progress.kept
+    return read_log(kept.log_group, view, session.backend(kept.scope.region), tail)
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs, and each line that they print, as it comes."""
+
+    runs: Sequence[Run]
+    lines: Iterator[tuple[RunView, LogLine]]
+
+
+def follow(
+    session: Session, kept: Kept, selection: Selection, *, tail: int | None = None
+) -> Followed:
+    """The lines that the runs print, until all have ended; with `tail` the last ones alone of
+    what is there already.
+
+    Raises WrongUse for more runs than can be followed together.
+    """
+    from submit.logs import FOLLOW_AT_ONCE, follow_logs  # noqa: PLC0415 # not for a plan
+    from submit.runs import select_runs  # noqa: PLC0415 # not for a plan
+
+    chosen = list(select_runs(kept.experiment, kept.id, selection))
+    if len(chosen) > FOLLOW_AT_ONCE:
         raise WrongUse(
-            "nothing-sent",
-            f"no job of the experiment {kept.id} was sent",
-            "type the submit run line again: it goes on where it stopped",
+            "too-many-to-follow",
+            f"these are {len(chosen):,} runs; {FOLLOW_AT_ONCE} can be followed together",
+            f"submit logs {kept.id} -f --seed {(kept.experiment.seeds or (0,))[0]}",
         )
-    return places
+    lines = follow_logs(session, lambda: poll(session, [kept])[0], chosen, tail=tail)
+    return Followed(runs=chosen, lines=lines)
+
+
+def cancel(session: Session, kept: Kept) -> Progress:
+    """Stops whatever of the experiment is not over: one call a job. How it stood before.
+
+    Jobs of which nothing stands in the queue are forgotten, so that the same `submit run`
+    sends them.
+    """
+    from submit.cancelling import stop  # noqa: PLC0415 # with the ledger
+
+    return stop(session, kept)
+
+
+def results(session: Session, progress: Progress) -> list[Outcome]:
+    """The metrics of each run that has printed any: two calls per 100 runs."""
+    from submit.results import MARK, collect  # noqa: PLC0415 # not for a plan
+
+    kept = progress.kept
+    views = runs(session, progress)
+    streams = {stream: view.run for view in views for stream in view.streams}
+    order = list(streams)
+    backend = session.backend(kept.scope.region)
+    lines = backend.search(kept.log_group, order, MARK) if order else ()
+    return collect(streams, lines, order)
+
+
+def _image(fleet: Fleet) -> str:
+    if fleet.image:
+        return fleet.image
+    raise WrongUse(
+        "no-image",
+        f"no image was named, and the stack {fleet.stack} has none for all",
+        "--image REPOSITORY:TAG, or for all: pulumi config set image REPOSITORY:TAG && pulumi up",
+    )

@@ -7,9 +7,11 @@ every name under which something may stand in the queue. One row a job, not one 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import sqlite3
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ import msgspec
 
 from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import Experiment
+from submit.records import INTENDED, SENT, Kept, Row, Scope
 from submit.states import RunState
 
 VERSION = 1
-INTENDED, SENT = "intended", "sent"
+APPLICATION = 0x72756E66
+"""SQLite's application_id of a ledger ("runf"): a database without it is somebody else's."""
 _SCHEMA = """
 create table experiments (
     account text not null,
@@ -47,6 +51,7 @@ create table jobs (
     size integer not null,
     request blob not null,
     state text not null,
+    intended real not null,
     job_id text,
     counts blob,
     reason text,
@@ -59,49 +64,6 @@ create table jobs (
 """
 
 
-class Scope(msgspec.Struct, frozen=True):
-    """Whose experiments: an account in a region."""
-
-    account: str
-    region: str
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment in the ledger."""
-
-    scope: Scope
-    id: str
-    stack: str
-    name: str
-    log_group: str
-    experiment: Experiment
-    created: float
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in the ledger. `counts` is the last that was seen of its runs, by state."""
-
-    scope: Scope
-    experiment: str
-    number: int
-    chunk: int
-    name: str
-    queue_name: str
-    queue_arn: str
-    definition: str
-    runs: str
-    size: int
-    request: dict[str, Any]
-    state: str
-    job_id: str | None = None
-    counts: dict[RunState, int] | None = None
-    reason: str | None = None
-    over: bool = False
-    started_ms: int | None = None
-    stopped_ms: int | None = None
-    seen: float | None = None
-
-
 class Ledger:
     """The ledger in runfleet's home. Usable as a context manager."""
 
@@ -112,68 +74,68 @@ class Ledger:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._db = self._open()
         except (OSError, sqlite3.OperationalError) as err:
-            raise ServiceFailed(
-                "ledger", f"the ledger {self._path} can't be written: {err}", f"ls -ld {home}"
-            ) from err
+            raise self._unusable(err) from err
 
     def __enter__(self) -> Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file."""
         self._db.close()
 
     @contextlib.contextmanager
     def lock(self, experiment: str) -> Iterator[None]:
         """Only one process at a time sends for an experiment; others wait."""
         folder = self._home / "locks"
-        folder.mkdir(exist_ok=True)
-        with (folder / f"{experiment}.lock").open("w") as file:
+        try:
+            folder.mkdir(exist_ok=True, mode=0o700)
+            file = (folder / f"{experiment}.lock").open("w")
+        except OSError as err:
+            raise self._unusable(err) from err
+        with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def record(self, kept: Kept) -> None:
-        """Keeps an experiment; one that is kept already stays as it is."""
-        document = msgspec.json.encode(kept.experiment)
-        self._write(
-            "insert or ignore into experiments values (?, ?, ?, ?, ?, ?, ?, ?)",
-            kept.scope.account,
-            kept.scope.region,
-            kept.id,
-            kept.stack,
-            kept.name,
-            kept.log_group,
-            document,
-            kept.created,
-        )
-
-    def intend(self, row: Row) -> None:
-        """Says, durably, that the job is about to be sent."""
-        self._write(
-            "insert or replace into jobs (account, region, experiment, number, chunk, name, "
-            "queue_name, queue_arn, definition, runs, size, request, state) "
-            "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            row.scope.account,
-            row.scope.region,
-            row.experiment,
-            row.number,
-            row.chunk,
-            row.name,
-            row.queue_name,
-            row.queue_arn,
-            row.definition,
-            row.runs,
-            row.size,
-            msgspec.json.encode(row.request),
-            INTENDED,
-        )
+    def intend(self, kept: Kept, row: Row) -> None:
+        """Says, durably, that the job is about to be sent (again)."""
+        with self._writing():
+            self._insert_experiment(kept)
+            self._db.execute(
+                "insert or replace into jobs (account, region, experiment, number, chunk, name, "
+                "queue_name, queue_arn, definition, runs, size, request, state, intended) "
+                "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *_key(row),
+                    row.name,
+                    row.queue_name,
+                    row.queue_arn,
+                    row.definition,
+                    row.runs,
+                    row.size,
+                    msgspec.json.encode(row.request),
+                    INTENDED,
+                    row.intended,
+                ),
+            )
 
     def sent(self, row: Row, job_id: str) -> None:
         """The job stands in the queue under that id."""
         self._update(row, state=SENT, job_id=job_id)
 
     def forget(self, row: Row) -> None:
-        """The service has refused the job for good: nothing of it stands anywhere."""
-        self._write(f"delete from jobs where {_KEY}", *_key(row))  # noqa: S608 # constants only
+        """Nothing of the job stands anywhere; an experiment without jobs goes with its last."""
+        experiment = (row.scope.account, row.scope.region, row.experiment)
+        with self._writing():
+            self._db.execute(f"delete from jobs where {_KEY}", _key(row))  # noqa: S608 # constants
+            self._db.execute(
+                "delete from experiments where account = ? and region = ? and id = ? and not "
+                "exists (select * from jobs j where j.account = experiments.account and "
+                "j.region = experiments.region and j.experiment = experiments.id)",
+                experiment,
+            )
 
     def saw(self, row: Row, **seen: Any) -> None:
         """The last that was seen of the job."""
@@ -181,27 +143,38 @@ class Ledger:
             seen["counts"] = msgspec.json.encode(seen["counts"])
         self._update(row, **seen)
 
-    def experiments(self, scope: Scope | None = None) -> list[Kept]:
-        """All that are kept, newest first; of one account and region, if one is given."""
-        rows = self._db.execute("select * from experiments order by created desc, id").fetchall()
-        kept = [_kept(row) for row in rows]
-        return [one for one in kept if scope is None or one.scope == scope]
+    def has(self, scope: Scope, experiment: str) -> bool:
+        """Whether that experiment is kept."""
+        found = self._read(
+            "select 1 from experiments where account = ? and region = ? and id = ?",
+            scope.account,
+            scope.region,
+            experiment,
+        )
+        return bool(found)
+
+    def experiments(self) -> list[Kept]:
+        """All that are kept, newest first."""
+        return [_kept(row) for row in self._read("select * from experiments order by created desc")]
 
     def rows(self, kept: Kept) -> list[Row]:
         """The experiment's jobs in the order in which they were sent."""
-        found = self._db.execute(
+        found = self._read(
             "select * from jobs where account = ? and region = ? and experiment = ? "
             "order by number, chunk",
-            (kept.scope.account, kept.scope.region, kept.id),
+            kept.scope.account,
+            kept.scope.region,
+            kept.id,
         )
         return [_row(row) for row in found]
 
-    def find(self, reference: str, scope: Scope | None = None) -> Kept:
-        """The experiment of that id, of that beginning of an id, name, or `latest`.
+    def find(self, reference: str) -> Kept:
+        """The experiment of that id, of that beginning of an id, of that name (the latest of
+        them), or `latest`.
 
         Raises WrongUse when there is none, or more than one.
         """
-        kept = self.experiments(scope)
+        kept = self.experiments()
         if not kept:
             raise WrongUse(
                 "no-experiments", "nothing was submitted from here yet", "submit run --help"
@@ -209,52 +182,87 @@ class Ledger:
         if reference == "latest":
             return kept[0]
         found = [one for one in kept if one.id == reference]
-        found = found or [one for one in kept if one.id.startswith(reference)]
         found = found or [one for one in kept if one.name == reference][:1]
-        if len(found) == 1:
+        found = found or [one for one in kept if reference and one.id.startswith(reference)]
+        if len({one.id for one in found}) > 1:
+            raise WrongUse(
+                "ambiguous",
+                f"{reference!r} could be any of {', '.join(one.id for one in found[:5])}",
+                "submit status",
+            )
+        if found:  # the same request in two accounts or regions: the later one
             return found[0]
-        if found:
-            ids = ", ".join(one.id for one in found[:5])
-            raise WrongUse("ambiguous", f"{reference!r} could be any of {ids}", "give more of it")
-        recent = ", ".join(f"{one.id} ({one.name})" for one in kept[:3])
-        raise WrongUse(
-            "unknown-experiment",
-            f"there is no experiment {reference!r}; the latest are {recent}",
-            "submit status",
-        )
+        raise _unknown(reference, kept)
 
     def _open(self) -> sqlite3.Connection:
         try:
             return _connect(self._path)
-        except sqlite3.DatabaseError as err:
-            if isinstance(err, sqlite3.OperationalError):
-                raise
-            aside = self._path.with_suffix(".damaged")
-            self._path.replace(aside)
+        except sqlite3.OperationalError:
+            raise
+        except (sqlite3.DatabaseError, _Foreign) as err:
+            aside = self._set_aside()
             _warn(
-                f"the ledger {self._path} could not be read ({err}); it was kept as {aside}. "
-                "What runs is not lost: the same submit run finds it by name"
+                f"{self._path} is no ledger that can be read ({err}); it was kept as {aside}.\n"
+                "Nothing that runs is lost: the same `submit run` finds it in the queue by its name"
             )
             return _connect(self._path)
 
-    def _update(self, row: Row, **values: Any) -> None:
-        names = ", ".join(f"{name} = ?" for name in values)
-        self._write(
-            f"update jobs set {names} where {_KEY}",  # noqa: S608 # names are this file's own
-            *values.values(),
-            *_key(row),
+    def _set_aside(self) -> Path:
+        """Moves the file, with what SQLite keeps beside it, to a name that is free."""
+        numbers = (f".damaged-{number}" for number in range(1, 10_000))
+        end = next(e for e in numbers if not self._path.with_name(self._path.name + e).exists())
+        for beside in ("-wal", "-shm", ""):
+            file = self._path.with_name(self._path.name + beside)
+            if file.exists():
+                file.rename(self._path.with_name(self._path.name + end + beside))
+        return self._path.with_name(self._path.name + end)
+
+    def _insert_experiment(self, kept: Kept) -> None:
+        self._db.execute(
+            "insert or ignore into experiments values (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                kept.scope.account,
+                kept.scope.region,
+                kept.id,
+                kept.stack,
+                kept.name,
+                kept.log_group,
+                msgspec.json.encode(kept.experiment),
+                kept.created,
+            ),
         )
 
-    def _write(self, statement: str, *values: Any) -> None:
+    def _update(self, row: Row, **values: Any) -> None:
+        names = ", ".join(f"{name} = ?" for name in values)
+        statement = f"update jobs set {names} where {_KEY}"  # noqa: S608 # names are this file's own
+        with self._writing():
+            self._db.execute(statement, (*values.values(), *_key(row)))
+
+    def _read(self, statement: str, *values: Any) -> list[sqlite3.Row]:
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as err:
+            raise ServiceFailed(
+                "ledger-damaged",
+                f"the ledger {self._path} can't be read: {err}.\n"
+                "Nothing that runs is lost: the same `submit run` finds it in the queue by its name",
+                f"mv {self._path} {self._path}.damaged",
+            ) from err
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
             with self._db:
-                self._db.execute(statement, values)
-        except sqlite3.OperationalError as err:
-            raise ServiceFailed(
-                "ledger",
-                f"the ledger {self._path} can't be written: {err}; nothing more was sent",
-                f"free some space (df -h {self._home}), then type the same line again",
-            ) from err
+                yield
+        except sqlite3.DatabaseError as err:
+            raise self._unusable(err) from err
+
+    def _unusable(self, err: Exception) -> ServiceFailed:
+        return ServiceFailed(
+            "ledger",
+            f"the ledger {self._path} can't be written: {err}",
+            f"df -h {self._home}; ls -ld {self._home}; then type the same line again",
+        )
 
 
 _KEY = "account = ? and region = ? and experiment = ? and number = ? and chunk = ?"
@@ -264,13 +272,17 @@ def _key(row: Row) -> tuple[Any, ...]:
     return (row.scope.account, row.scope.region, row.experiment, row.number, row.chunk)
 
 
+class _Foreign(Exception):
+    """A database, but no ledger."""
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=30)
     db.row_factory = sqlite3.Row
     try:
+        _bring_up_to_date(db, path)
         db.execute("pragma journal_mode = wal")
         db.execute("pragma synchronous = full")
-        _bring_up_to_date(db, path)
     except BaseException:
         db.close()
         raise
@@ -278,24 +290,47 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _bring_up_to_date(db: sqlite3.Connection, path: Path) -> None:
+    if _version(db, path) == VERSION:
+        return
+    with db:
+        db.execute("begin immediate")
+        if _version(db, path) == VERSION:  # by another process, while this one waited
+            return
+        for statement in _SCHEMA.split(";"):
+            db.execute(statement)
+        db.execute(f"pragma application_id = {APPLICATION}")
+        db.execute(f"pragma user_version = {VERSION}")
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    """0 for a database that is new."""
+    (application,) = db.execute("pragma application_id").fetchone()
     (version,) = db.execute("pragma user_version").fetchone()
+    (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+    if application != APPLICATION and tables:
+        raise _Foreign("another program's database")
     if version > VERSION:
         raise ServiceFailed(
             "ledger-newer",
             f"the ledger {path} was written by a newer runfleet",
             "pip install --upgrade runfleet",
         )
-    if version:
-        return
-    with db:
-        db.execute("begin immediate")
-        if db.execute("pragma user_version").fetchone()[0] == 0:
-            for statement in _SCHEMA.split(";"):
-                db.execute(statement)
-            db.execute(f"pragma user_version = {VERSION}")
+    return int(version)
 
 
-def _kept(row: Mapping[str, Any]) -> Kept:
+def _unknown(reference: str, kept: list[Kept]) -> WrongUse:
+    names = ["latest", *(name for one in kept for name in (one.id, one.name) if name)]
+    near = difflib.get_close_matches(reference, names, n=3, cutoff=0.5)
+    recent = ", ".join(f"{one.id} ({one.name})" if one.name else one.id for one in kept[:3])
+    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    return WrongUse(
+        "unknown-experiment",
+        f"there is no experiment {reference!r}{guess} (the latest: {recent})",
+        "submit status",
+    )
+
+
+def _kept(row: sqlite3.Row) -> Kept:
     return Kept(
         scope=Scope(row["account"], row["region"]),
         id=row["id"],
@@ -307,7 +342,7 @@ def _kept(row: Mapping[str, Any]) -> Kept:
     )
 
 
-def _row(row: Mapping[str, Any]) -> Row:
+def _row(row: sqlite3.Row) -> Row:
     counts = row["counts"]
     return Row(
         scope=Scope(row["account"], row["region"]),
@@ -322,6 +357,7 @@ def _row(row: Mapping[str, Any]) -> Row:
         size=row["size"],
         request=msgspec.json.decode(row["request"]),
         state=row["state"],
+        intended=row["intended"],
         job_id=row["job_id"],
         counts=msgspec.json.decode(counts, type=dict[RunState, int]) if counts else None,
         reason=row["reason"],
@@ -333,6 +369,4 @@ def _row(row: Mapping[str, Any]) -> Row:
 
 
 def _warn(text: str) -> None:
-    import sys  # noqa: PLC0415 # only when something is wrong
-
     sys.stderr.write(f"submit: {text}\n")

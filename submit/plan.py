@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import re
 from typing import Any
 
@@ -148,6 +149,11 @@ def job_name(identity: str, number: int, chunk: int, label: str) -> str:
     return f"{job_name_prefix(identity, number)}{chunk}-{slug(label)}"[:_JOB_NAME_LENGTH].rstrip(
         "-"
     )
+
+
+def job_chunk(name: str) -> int:
+    """The chunk that a job of that name has; what people read in the name plays no part."""
+    return int(name.split("-")[2])
 
 
 def job_name_prefix(identity: str, number: int | None = None) -> str:
@@ -291,7 +297,9 @@ def _tag_value(text: str) -> str:
 
 
 def _overrides_length(environment: dict[str, str]) -> int:
-    return len(msgspec.json.encode({"environment": _pairs(environment)}).decode())
+    """Characters of what Batch makes of the overrides for ECS (RunTask, TaskOverride)."""
+    container = {"name": "default", "environment": _pairs(environment)}
+    return len(json.dumps({"containerOverrides": [container]}, separators=(",", ":")))
 
 
 def _pairs(environment: dict[str, str]) -> list[dict[str, str]]:

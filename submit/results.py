@@ -1,11 +1,11 @@
-"""Metrics that runs have printed, and their mean over the seeds. Pure.
+"""What runs say of their outcome: a line `runfleet-metrics {"return": 412.5}` in their log. Pure.
 
-A run says its results on a line of its own: `runfleet-metrics {"return": 487.2}`. The last
-such line counts.
+A run may say it more than once: of each number the last counts, also over attempts.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,73 +15,88 @@ from submit.experiment import Run
 
 MARK = "runfleet-metrics"
 
+Metrics = dict[str, float]
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and its metrics; none when it printed none."""
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and its metrics."""
 
     run: Run
-    metrics: dict[str, float]
+    metrics: Metrics
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric over the seeds: mean and sample standard deviation (None of a single run)."""
-
-    mean: float
-    std: float | None
-    count: int
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """All runs that differ in nothing but the seed."""
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over runs that differ in their seed alone. `std` is the sample's (n - 1), None
+    for a single run.
+    """
 
     parameters: tuple[tuple[str, str], ...]
-    runs: int
-    metrics: dict[str, Spread]
+    metric: str
+    n: int
+    mean: float
+    std: float | None
 
 
-def parse_metrics(line: str) -> dict[str, float] | None:
-    """The metrics of a line, None when it is no such line or holds no JSON object of numbers."""
+def parse_metrics(line: str) -> Metrics:
+    """The numbers in a log line of the form above; none in any other line.
+
+    What is not a number is left out. Python's NaN and Infinity are numbers.
+    """
     before, mark, text = line.partition(MARK)
     if not mark or before.strip():
-        return None
+        return {}
     try:
-        return msgspec.json.decode(text.strip(), type=dict[str, float])
-    except msgspec.DecodeError:
-        return None
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
 
 
-def last_metrics(lines: Iterable[tuple[str, str]]) -> dict[str, dict[str, float]]:
-    """The last metrics of each stream."""
-    found: dict[str, dict[str, float]] = {}
+def collect(
+    streams: Mapping[str, Run], lines: Iterable[tuple[str, str]], order: Sequence[str]
+) -> list[Outcome]:
+    """The metrics of each run that has any, in the order of the runs. `streams` tells whose a log
+    is, `lines` are (stream, line), `order` has the streams of earlier attempts first.
+    """
+    by_stream: dict[str, Metrics] = {}
     for stream, line in lines:
-        metrics = parse_metrics(line)
-        if metrics is not None:
-            found[stream] = metrics
-    return found
+        by_stream.setdefault(stream, {}).update(parse_metrics(line))
+    by_run: dict[int, Metrics] = {}
+    runs = {run.index: run for run in streams.values()}
+    for stream in order:
+        if by_stream.get(stream):
+            by_run.setdefault(streams[stream].index, {}).update(by_stream[stream])
+    return [Outcome(run=runs[index], metrics=by_run[index]) for index in sorted(by_run)]
 
 
-def group_results(results: Sequence[Result]) -> list[Group]:
-    """Mean and deviation over the seeds, for each combination of the other parameters."""
-    groups: dict[tuple[tuple[str, str], ...], list[Mapping[str, float]]] = {}
-    for result in results:
-        groups.setdefault(result.run.parameters, []).append(result.metrics)
+def metric_names(outcomes: Iterable[Outcome]) -> list[str]:
+    """All metrics, in the order in which they turn up."""
+    return list(dict.fromkeys(name for outcome in outcomes for name in outcome.metrics))
+
+
+def summarize(outcomes: Sequence[Outcome]) -> list[Summary]:
+    """Mean and deviation of each metric over the seeds of each combination of parameters."""
+    groups: dict[tuple[tuple[str, str], ...], list[Metrics]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.run.parameters, []).append(outcome.metrics)
     return [
-        Group(
-            parameters=parameters,
-            runs=len(several),
-            metrics={
-                name: spread([one[name] for one in several if name in one])
-                for name in dict.fromkeys(name for one in several for name in one)
-            },
-        )
+        _summary(parameters, metric, [found[metric] for found in several if metric in found])
         for parameters, several in groups.items()
+        for metric in metric_names(outcomes)
+        if any(metric in found for found in several)
     ]
 
 
-def spread(values: Sequence[float]) -> Spread:
-    """Of at least one value."""
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return Spread(mean=mean, std=None, count=1)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return Spread(mean=mean, std=math.sqrt(variance), count=len(values))
+def _summary(
+    parameters: tuple[tuple[str, str], ...], metric: str, values: Sequence[float]
+) -> Summary:
+    n = len(values)
+    mean = math.fsum(values) / n if all(map(math.isfinite, values)) else sum(values) / n
+    std = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
+    return Summary(parameters=parameters, metric=metric, n=n, mean=mean, std=std)

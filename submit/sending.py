@@ -1,39 +1,33 @@
 """Sends a submission so that nothing is lost and nothing is sent twice.
 
 Ledger first, then the service; after an unclear answer the queue is asked by name before
-anything is sent again. SubmitJob has no client token, so this is the only protection.
+anything is sent again. SubmitJob has no client token, so this is the only protection. A
+process that dies between the two leaves a row "intended", and the next one does the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from submit.backends import Backend, Unclear
-from submit.backends.aws import Throttled
+from submit.backends import Backend, NotNow, Unclear
 from submit.errors import ServiceFailed
-from submit.experiment import run_count
-from submit.ledger import INTENDED, SENT, Kept, Ledger, Row, Scope
-from submit.plan import Job, Submission, job_name_prefix
+from submit.ledger import Ledger
+from submit.plan import Job, Submission, job_chunk, job_name_prefix
+from submit.records import INTENDED, Kept, Row, Scope
+from submit.session import Clock
 
-LOOKS = 3
-"""How often the queue is asked by name after an unclear answer: a new job may take a moment to
-be listed."""
-LOOK_SECONDS = (0.5, 2.0, 4.0)
-PUT_OFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0)
-"""After throttling; SubmitJob takes 50 calls a second in an account."""
+LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
+"""Waits before each question by name: a new job may take a moment to be listed."""
+LISTED_WITHIN_S = 6.0
+"""What is not listed so long after it was intended was never sent."""
+PUT_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Waits after an answer that asks for patience."""
+SEND_EVERY_S = 0.025
+"""SubmitJob takes 50 calls a second from an account; others in it may be sending too."""
 
-
-class Clock(Protocol):
-    """What sending needs of time."""
-
-    def time(self) -> float:
-        """Seconds since 1970."""
-
-    def sleep(self, seconds: float, /) -> None:
-        """Waits."""
+Tell = Callable[[int, int], None]
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,127 +41,159 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 def deliver(
     submission: Submission,
-    log_group: str,
+    kept: Kept,
     *,
     ledger: Ledger,
     backend: Backend,
     clock: Clock,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    tell: Tell = lambda _done, _all: None,
 ) -> Delivery:
-    """Makes the submission's jobs stand in the queue, each once.
+    """Makes each of the submission's jobs stand in the queue once.
 
-    Raises ServiceFailed; what was sent until then is in the ledger, and the same call goes on.
+    3 calls for a submission of one job, fresh or not, one more for each further job; none
+    when all is known to be sent. Raises ServiceFailed with what was sent until then; it is in
+    the ledger, and the same call goes on.
     """
-    scope = Scope(submission.account, submission.region)
-    kept = Kept(
-        scope=scope,
-        id=submission.experiment_id,
-        stack=submission.stack,
-        name=submission.experiment.name,
-        log_group=log_group,
-        experiment=submission.experiment,
-        created=clock.time(),
-    )
     with ledger.lock(kept.id):
-        known = {(row.number, row.chunk): row for row in ledger.rows(kept)}
-        todo = [job for job in submission.jobs if (submission.number, job.chunk) not in known]
-        counts = {"sent": 0, "adopted": 0}
-        for row in known.values():
-            if row.state == INTENDED:
-                counts[_settle(row, ledger, backend, clock)] += 1
-        if todo:
-            ledger.record(kept)
+        rows = {row.chunk: row for row in ledger.rows(kept) if row.number == submission.number}
+        in_doubt = [row for row in rows.values() if row.state == INTENDED]
+        adopted = adopt(in_doubt, ledger=ledger, backend=backend, clock=clock)
+        missing = [
+            job
+            for job in submission.jobs
+            if job.chunk not in rows
+            or (rows[job.chunk] in in_doubt and rows[job.chunk].name not in adopted)
+        ]
+        sender = _Sender(kept, ledger, backend, clock)
+        if missing:
             definition, stood = backend.define(submission.definition)
+            # Whoever else has sent this experiment has used this very definition.
             prefix = job_name_prefix(kept.id, submission.number)
-            # Who else may have sent the experiment has used this definition.
-            found = backend.find(submission.queue_arn, prefix) if stood else {}
-            for done, job in enumerate(todo):
-                progress(done, len(todo))
-                row = _row(submission, scope, job, definition)
-                ledger.intend(row)
-                if job.name in found:
-                    ledger.sent(row, found[job.name])
-                    counts["adopted"] += 1
-                else:
-                    ledger.sent(row, _send(row, job, ledger, backend, clock))
-                    counts["sent"] += 1
-            progress(len(todo), len(todo))
-        before = sum(row.state == SENT for row in known.values())
-        return Delivery(kept=kept, known=before, **counts)
+            found = _look(backend, submission.queue_arn, prefix) if stood else {}
+            for done, job in enumerate(missing):
+                tell(done, len(missing))
+                row = _row(submission, kept, job, definition)
+                sender.bring(row, found.get(job.chunk), done, len(missing))
+        return Delivery(
+            kept=kept,
+            sent=sender.sent,
+            adopted=sender.adopted + len(adopted),
+            known=len(rows) - len(in_doubt),
+        )
 
 
-def settle(kept: Kept, *, ledger: Ledger, backend: Backend, clock: Clock) -> list[Row]:
-    """The experiment's jobs; what an earlier command left unclear is looked up by name, and not
-    sent.
+def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock) -> dict[str, str]:
+    """Looks for jobs that were about to be sent when something went wrong, and keeps the ids of
+    those that were; their ids by name. What is not among them was not sent.
+
+    One call per experiment, queue and submission, and more, with waits between them, for what
+    was intended only just now.
     """
-    rows = ledger.rows(kept)
-    for row in rows:
-        if row.state == INTENDED:
-            found = backend.find(row.queue_arn, row.name)
-            if row.name in found:
-                ledger.sent(row, found[row.name])
-    _ = clock
-    return ledger.rows(kept)
+    adopted: dict[str, str] = {}
+    for (queue_arn, prefix), group in _grouped(rows).items():
+        for wait in LOOK_AFTER_S:
+            clock.sleep(wait)
+            found = _look(backend, queue_arn, prefix)
+            for row in [row for row in group if row.chunk in found]:
+                ledger.sent(row, found[row.chunk])
+                adopted[row.name] = found[row.chunk]
+                group.remove(row)
+            if all(clock.time() - row.intended > LISTED_WITHIN_S for row in group):
+                break
+    return adopted
 
 
-def missing_runs(kept: Kept, rows: list[Row]) -> int:
-    """How many runs of the experiment no job stands for."""
-    return run_count(kept.experiment) - sum(
-        row.size for row in rows if row.number == 0 and row.state == SENT
-    )
+class _Sender:
+    """Sends jobs one after the other, and counts."""
 
+    def __init__(self, kept: Kept, ledger: Ledger, backend: Backend, clock: Clock) -> None:
+        self._kept = kept
+        self._ledger = ledger
+        self._backend = backend
+        self._clock = clock
+        self._last = 0.0
+        self._doubt = False
+        self.sent = 0
+        self.adopted = 0
 
-def _settle(row: Row, ledger: Ledger, backend: Backend, clock: Clock) -> str:
-    """Adopts what an interrupted command has sent, or sends it."""
-    found = backend.find(row.queue_arn, row.name)
-    if row.name in found:
-        ledger.sent(row, found[row.name])
-        return "adopted"
-    job = Job(name=row.name, chunk=row.chunk, runs=row.runs, size=row.size, request=row.request)
-    ledger.sent(row, _send(row, job, ledger, backend, clock))
-    return "sent"
+    def bring(self, row: Row, found: str | None, done: int, of: int) -> None:
+        """One job: keeps the id that was found, else sends it.
 
-
-def _send(row: Row, job: Job, ledger: Ledger, backend: Backend, clock: Clock) -> str:
-    for seconds in PUT_OFF_SECONDS:
-        job_id = _try(row, job, ledger, backend, clock)
-        if job_id:
-            return job_id
-        clock.sleep(seconds)
-    raise ServiceFailed(
-        "throttled",
-        "AWS Batch has put the job off again and again (too many requests, or no clear answer)",
-        "type the same line again in a minute: it goes on where it stopped",
-    )
-
-
-def _try(row: Row, job: Job, ledger: Ledger, backend: Backend, clock: Clock) -> str | None:
-    """The job's id, None when the service wants to be asked again later."""
-    try:
-        return backend.send(job, row.definition)
-    except Throttled:
-        return None
-    except Unclear:
-        return _look(row, backend, clock)
-    except ServiceFailed as err:
-        if err.slug.startswith("aws-"):  # refused for good: nothing stands in the queue
-            ledger.forget(row)
-        raise
-
-
-def _look(row: Row, backend: Backend, clock: Clock) -> str | None:
-    for seconds in LOOK_SECONDS[:LOOKS]:
-        clock.sleep(seconds)
-        found = backend.find(row.queue_arn, row.name).get(row.name)
+        Raises ServiceFailed; the row stays only if something of it may stand in the queue.
+        """
+        self._doubt = False
+        self._intend(row)
         if found:
-            return found
-    return None
+            self._ledger.sent(row, found)
+            self.adopted += 1
+            return
+        try:
+            job_id = self._send(row)
+        except ServiceFailed as err:
+            if not self._doubt:
+                self._ledger.forget(row)
+            so_far = _so_far(done, of, doubt=self._doubt)
+            raise ServiceFailed(err.slug, f"{err.message}\n{so_far}", err.hint) from err
+        self._ledger.sent(row, job_id)
+        self.sent += 1
+
+    def _send(self, row: Row) -> str:
+        why: BaseException | None = None
+        for wait in (0.0, *PUT_OFF_S):
+            self._clock.sleep(wait)
+            try:
+                return self._call(row)
+            except NotNow as err:
+                why = err.__cause__
+            except Unclear as err:
+                why = err
+                self._doubt = True
+                asked = self._intend(row)
+                known = adopt(
+                    [asked], ledger=self._ledger, backend=self._backend, clock=self._clock
+                )
+                if known:
+                    return known[row.name]
+        if isinstance(why, ServiceFailed):
+            raise why
+        raise ServiceFailed("no-answer", f"AWS gave no clear answer, again and again: {why}")
+
+    def _intend(self, row: Row) -> Row:
+        row = msgspec.structs.replace(row, intended=self._clock.time())
+        self._ledger.intend(self._kept, row)
+        return row
+
+    def _call(self, row: Row) -> str:
+        pause = self._last + SEND_EVERY_S - self._clock.time()
+        if pause > 0:
+            self._clock.sleep(pause)
+        self._last = self._clock.time()
+        job = Job(name=row.name, chunk=row.chunk, runs=row.runs, size=row.size, request=row.request)
+        return self._backend.send(job, row.definition)
 
 
-def _row(submission: Submission, scope: Scope, job: Job, definition: str) -> Row:
+def _look(backend: Backend, queue_arn: str, prefix: str) -> dict[int, str]:
+    """Ids by chunk; of two jobs for one chunk the older, so that all agree on one."""
+    youngest_first = sorted(
+        backend.find(queue_arn, prefix),
+        key=lambda job: (job.created_ms, job.job_id),
+        reverse=True,
+    )
+    return {job_chunk(job.name): job.job_id for job in youngest_first}
+
+
+def _grouped(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        key = row.queue_arn, job_name_prefix(row.experiment, row.number)
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+def _row(submission: Submission, kept: Kept, job: Job, definition: str) -> Row:
     return Row(
-        scope=scope,
-        experiment=submission.experiment_id,
+        scope=kept.scope,
+        experiment=kept.id,
         number=submission.number,
         chunk=job.chunk,
         name=job.name,
@@ -178,4 +204,25 @@ def _row(submission: Submission, scope: Scope, job: Job, definition: str) -> Row
         size=job.size,
         request=job.request,
         state=INTENDED,
+        intended=0.0,
     )
+
+
+def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
+    """What the ledger keeps of the submission's experiment."""
+    return Kept(
+        scope=Scope(submission.account, submission.region),
+        id=submission.experiment_id,
+        stack=submission.stack,
+        name=submission.experiment.name,
+        log_group=log_group,
+        experiment=submission.experiment,
+        created=now,
+    )
+
+
+def _so_far(done: int, of: int, *, doubt: bool) -> str:
+    sent = f"{done} of {of} jobs were sent" if done else "nothing was sent"
+    if doubt:
+        sent = f"{done} of {of} jobs were sent for certain"
+    return f"{sent}; the same line again finds out, and goes on"

@@ -9,6 +9,8 @@ from enum import Enum
 class RunState(str, Enum):
     """What has become of a run."""
 
+    UNSENT = "unsent"
+    """No job stands for it: sending was cut off. The same `submit run` sends it."""
     WAITING = "waiting"
     STARTING = "starting"
     RUNNING = "running"
@@ -19,7 +21,7 @@ class RunState(str, Enum):
     """The machine was taken, and no attempt is left: worth a retry."""
     CANCELLED = "cancelled"
     UNKNOWN = "unknown"
-    """The service does not know the job, or could not be asked."""
+    """The service does not know its job any more, and it had not ended when last seen."""
 
 
 OVER = frozenset({RunState.DONE, RunState.FAILED, RunState.LOST, RunState.CANCELLED})
@@ -38,15 +40,18 @@ BATCH_STATES: Mapping[str, RunState] = {
 
 CANCEL_REASON = "cancelled by runfleet"
 """What TerminateJob is given; it comes back as the statusReason."""
-_LOST_REASON = "Host EC2"
+WHY_FAILED: Mapping[str, RunState] = {
+    "Host EC2": RunState.LOST,  # "Host EC2 (instance i-…) terminated."
+    CANCEL_REASON: RunState.CANCELLED,
+}
+"""What a FAILED job's status reason begins with, where it is not the command's own end."""
 
 
 def run_state(status: str, reason: str | None) -> RunState:
     """The state that a job's status and status reason stand for."""
     state = BATCH_STATES.get(status, RunState.UNKNOWN)
-    if state is RunState.FAILED and reason:
-        if reason.startswith(_LOST_REASON):
-            return RunState.LOST
-        if reason.startswith(CANCEL_REASON):
-            return RunState.CANCELLED
+    if state is RunState.FAILED:
+        return next(
+            (why for text, why in WHY_FAILED.items() if (reason or "").startswith(text)), state
+        )
     return state

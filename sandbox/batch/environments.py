@@ -66,7 +66,8 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
             "type": "MANAGED",
             "state": request.get("state", "ENABLED"),
             "status": "CREATING",
-            "computeResources": {"minvCpus": 0, "desiredvCpus": 0} | resources,
+            "computeResources": {"minvCpus": 0, "desiredvCpus": resources.get("minvCpus", 0)}
+            | resources,
             "serviceRole": request.get("serviceRole")
             or f"arn:aws:iam::{store.account.account_id}:role/aws-service-role/"
             "batch.amazonaws.com/AWSServiceRoleForBatch",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from sandbox.provider.plugin import VERSION
 from sandbox.provider.server import main
-
-VERSION = "7.51.1"
-"""Of the provider whose place it takes: the one that requirements.lock names."""
 
 if __name__ == "__main__":
     main(VERSION)

@@ -1,7 +1,7 @@
 """What a kind of resource is to the provider: properties, names, what replaces it. Pure.
 
-Its deeds speak to AWS, in the kinds_*.py; all else is common. A new kind is a class with its
-tables and deeds, listed in its file's KINDS.
+Its deeds speak to AWS, in kinds/; all else is common. A new kind is a class with its tables
+and deeds, listed in kinds/__init__.py.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 from sandbox.provider.cloud import Cloud, Failed, NotLoopback, unique_suffix
 from sandbox.provider.functions import FUNCTIONS, NoAnswer
 from sandbox.provider.kind import Kind
+from sandbox.provider.kinds import BY_TOKEN
 from sandbox.provider.wire import Properties, dump, has_unknown, load
 
 CONFIG_KEYS = frozenset(
@@ -36,25 +37,11 @@ CONFIG_KEYS = frozenset(
 WORKERS = 8
 
 
-def kinds() -> dict[str, Kind]:
-    """All resource types, by token."""
-    from sandbox.provider import (  # noqa: PLC0415 # one file a service
-        kinds_batch,
-        kinds_ec2,
-        kinds_iam,
-        kinds_logs,
-    )
-
-    modules = (kinds_batch, kinds_ec2, kinds_iam, kinds_logs)
-    return {kind.token: kind for module in modules for kind in module.KINDS}
-
-
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
     """Answers the engine."""
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._kinds = kinds()
         self._clouds: dict[str, Cloud] = {}
         self._region = ""
         self._stopped = threading.Event()
@@ -208,7 +195,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def _kind(self, urn: str, context: Any) -> Kind:
         token = urn.split("::")[-2].rpartition("$")[2]
-        kind = self._kinds.get(token)
+        kind = BY_TOKEN.get(token)
         if kind is None:
             context.abort(
                 grpc.StatusCode.UNIMPLEMENTED, f"the sandbox's provider has no resource {token}"
@@ -284,7 +271,7 @@ def _read(kind: Kind, cloud: Cloud, resource_id: str, inputs: Properties) -> Pro
 
 
 def _diff_response(changes: list[str], replaces: list[str], *, delete_first: bool) -> Any:
-    kinds_ = provider_pb2.PropertyDiff
+    difference = provider_pb2.PropertyDiff
     return provider_pb2.DiffResponse(
         changes=(
             provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE
@@ -293,8 +280,9 @@ def _diff_response(changes: list[str], replaces: list[str], *, delete_first: boo
         replaces=replaces,
         deleteBeforeReplace=bool(replaces) and delete_first,
         detailedDiff={
-            key: kinds_(
-                kind=kinds_.UPDATE_REPLACE if key in replaces else kinds_.UPDATE, inputDiff=True
+            key: difference(
+                kind=difference.UPDATE_REPLACE if key in replaces else difference.UPDATE,
+                inputDiff=True,
             )
             for key in changes
         },

@@ -1,17 +1,25 @@
 """What a backend is: where jobs are sent, found again, watched and stopped. Pure.
 
-The four deeds take and give values; what must survive a crash lies in the ledger.
+Its deeds take and give values; what must survive a crash lies in the ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
 from submit.plan import Definition, Job
 from submit.states import RunState
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that stands in a queue, in whatever state."""
+
+    name: str
+    job_id: str
+    created_ms: int
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,13 +29,12 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     over: bool
     counts: dict[RunState, int]
     reason: str | None = None
-    created_ms: int | None = None
     started_ms: int | None = None
     stopped_ms: int | None = None
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a job: `child` is its number in the job. `streams` are the logs, one an attempt."""
+    """One run of a job: `child` is its number in the job. `streams` are its logs, one an attempt."""
 
     child: int
     state: RunState
@@ -50,20 +57,27 @@ class Unclear(Exception):
     """The service may or may not have done it: ask by name before it is asked for again."""
 
 
+class NotNow(Exception):
+    """The service wants fewer calls, or could not be reached: nothing was done, ask again later.
+
+    The cause says why, in words.
+    """
+
+
 class Backend(Protocol):
-    """Where jobs go."""
+    """Where jobs go. Every method raises ServiceFailed, in words, when the service fails."""
 
     def define(self, definition: Definition) -> tuple[str, bool]:
-        """The definition's ARN with its revision, and whether it stood there already."""
+        """The definition's ARN with its revision, and whether it was ever there before."""
 
     def send(self, job: Job, definition_arn: str) -> str:
-        """The id of the new job. Calls once.
+        """The id of the new job, of one call.
 
-        Raises Unclear when the answer was lost, ServiceFailed when nothing was sent.
+        Raises Unclear when it may have been sent; NotNow and ServiceFailed when it was not.
         """
 
-    def find(self, queue_arn: str, prefix: str) -> Mapping[str, str]:
-        """Ids of the queue's jobs, by name, whose names begin so, in whatever state."""
+    def find(self, queue_arn: str, prefix: str) -> list[Found]:
+        """The queue's jobs whose names begin so. A new one may take a moment to be listed."""
 
     def poll(self, job_ids: Sequence[str]) -> dict[str, JobStatus]:
         """Status of each job now: one call per 100. A job that the service has forgotten is
@@ -73,8 +87,8 @@ class Backend(Protocol):
     def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:
         """Those runs of a job: one call per 100."""
 
-    def failed_children(self, job_id: str, size: int) -> list[int]:
-        """Numbers of the runs that have failed, the first page of them."""
+    def failed_children(self, job_id: str) -> dict[int, RunState]:
+        """What became of an array's runs that failed, by number: one call, so a thousand at most."""
 
     def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
         """The last lines of a log; none when it does not exist yet."""
@@ -82,12 +96,14 @@ class Backend(Protocol):
     def follow(
         self, group: str, stream: str, token: str | None
     ) -> tuple[list[LogLine], str | None]:
-        """What has come since `token` (None: from the start), and the next token."""
-
-    def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
-        """(stream, line) of all lines that hold `text`, in order: one call per 100 streams and
-        page.
+        """What has come since `token` (None: from the start), and the next token, which is the
+        same again when there is nothing new.
         """
 
-    def cancel(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """Stops the jobs, running or not; what went wrong, by id."""
+    def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
+        """(stream, line) of all lines that hold `text`, in order within a stream: one call per
+        100 streams and page. A stream that does not exist has none.
+        """
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """Stops the jobs, running or not, all runs of an array with it: one call a job."""

@@ -26,39 +26,41 @@ class _Verbs(click.Group):
     """Knows all verbs and loads the one that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        _ = ctx
+        del ctx
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        _ = ctx
         if cmd_name not in VERBS:
-            return None
-        module = import_module(f"submit.commands.{cmd_name}")
-        command: click.Command = module.command
+            import difflib  # noqa: PLC0415 # only for a slip
+
+            near = difflib.get_close_matches(cmd_name, VERBS, n=1)
+            guess = f"; did you mean {near[0]}?" if near else ""
+            ctx.fail(f"there is no verb {cmd_name!r}{guess}")
+        command: click.Command = import_module(f"submit.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _ = ctx
-        with formatter.section("Commands"):
+        del ctx
+        with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            import difflib  # noqa: PLC0415 # only for a slip
-
-            near = difflib.get_close_matches(args[0], VERBS, n=1)
-            guess = f" Did you mean {near[0]}?" if near else ""
-            ctx.fail(f"There is no command {args[0]!r}.{guess}")
-        return super().resolve_command(ctx, args)
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read has gone: no more to say, also not when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        return result
 
 
 @click.command(
     cls=_Verbs,
+    subcommand_metavar="VERB …",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 some runs failed; 2 wrong use; 3 refused by a check; "
-    "4 the service failed.",
+    "4 a service failed. RUNFLEET_DEBUG=1 shows where an error arose.",
 )
 @click.version_option(package_name="runfleet", prog_name="submit")
 def cli() -> None:
@@ -74,25 +76,40 @@ def run_command(arguments: list[str]) -> int:
     """Runs one command line; its exit code. A user's mistake is never a traceback."""
     try:
         result = cli.main(arguments, prog_name="submit", standalone_mode=False)
-    except click.ClickException as err:
-        err.show()
-        return err.exit_code
-    except SubmitError as err:
-        click.echo(f"submit: {err.message}", err=True)
-        if err.hint:
-            click.echo(f"  next: {err.hint}", err=True)
-        return err.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("submit: interrupted", err=True)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read has gone: no more to say, also not when Python closes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except (SubmitError, click.ClickException, click.Abort, KeyboardInterrupt) as err:
+        if os.environ.get("RUNFLEET_DEBUG"):
+            raise
+        return _complain(err)
     except Exception as err:
         if os.environ.get("RUNFLEET_DEBUG"):
             raise
-        click.echo(f"submit: a mistake of runfleet's own: {type(err).__name__}: {err}", err=True)
-        click.echo("  next: RUNFLEET_DEBUG=1 and the same line shows where", err=True)
+        _tell(f"a mistake of runfleet's own: {type(err).__name__}: {err}")
+        _tell_next("RUNFLEET_DEBUG=1 submit …   (the same line) shows where")
         return SubmitError.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _complain(err: BaseException) -> int:
+    if isinstance(err, SubmitError):
+        _tell(err.message)
+        if err.hint:
+            _tell_next(err.hint)
+        return err.exit_code
+    if isinstance(err, click.exceptions.NoArgsIsHelpError):
+        err.show()
+        return err.exit_code
+    if isinstance(err, click.ClickException):
+        _tell(err.format_message())
+        context = getattr(err, "ctx", None)
+        _tell_next(f"{context.command_path if context else 'submit'} --help")
+        return err.exit_code
+    _tell("interrupted")
+    return INTERRUPTED
+
+
+def _tell(message: str) -> None:
+    click.echo(f"submit: {message}", err=True)
+
+
+def _tell_next(hint: str) -> None:
+    click.echo(f"  next: {hint}", err=True)

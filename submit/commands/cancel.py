@@ -7,32 +7,35 @@ import sys
 import click
 
 from submit import api
-from submit.commands.options import experiment_argument, session
-from submit.commands.output import plural, say
-from submit.commands.status import one_line
-from submit.errors import ServiceFailed
+from submit.commands.options import experiment_argument, json_option
+from submit.commands.text import plural, progress_text, say, show_json
+from submit.states import OVER, RunState
 
 
 @click.command("cancel")
 @experiment_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def command(experiment: str, yes: bool) -> int:  # noqa: FBT001 # click passes by name
+@json_option
+def command(experiment: str, yes: bool, as_json: bool) -> int:  # noqa: FBT001 # click passes by name
     """Stop an experiment: what waits never starts, what runs is ended."""
-    ours = session()
-    kept = api.find(ours, experiment)
-    (now,) = api.status(ours, [kept])
-    if now.over or not now.rows:
-        say(f"nothing to stop: {one_line(now)}")
-        return 0
-    if not yes and sys.stdin.isatty():
-        click.confirm(f"{kept.id} ({kept.name}), {one_line(now)}: stop it?", abort=True, err=True)
-    told, failed = api.cancel(ours, kept)
-    if failed:
-        first = next(iter(failed.items()))
-        raise ServiceFailed(
-            "cancel",
-            f"{plural(told, 'job')} stopped, {len(failed)} not; job {first[0]}: {first[1]}",
-            f"submit cancel {kept.id}",
-        )
-    say(f"{plural(told, 'job')} told to stop\n  next: submit status {kept.id}")
+    with api.Session() as session:
+        kept = api.find(session, experiment)
+        if not yes and sys.stdin.isatty():
+            now = api.poll(session, [kept])[0]
+            if not now.is_stuck:
+                named = f"{kept.id} ({kept.name})" if kept.name else kept.id
+                click.confirm(f"stop {named}, {progress_text(now)}?", abort=True, err=True)
+        before = api.cancel(session, kept)
+    going = sum(
+        count
+        for state, count in before.counts.items()
+        if state not in OVER | {RunState.UNSENT, RunState.UNKNOWN}
+    )
+    if as_json:
+        show_json({"experiment": kept.id, "stopped": going})
+    elif going:
+        click.echo(f"{plural(going, 'run')} told to stop")
+        say(f"  next: submit status {kept.id}")
+    else:
+        click.echo(f"{progress_text(before)}; nothing to stop")
     return 0

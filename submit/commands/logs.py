@@ -2,90 +2,84 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from submit import api
-from submit.commands.options import experiment_argument, session
-from submit.commands.output import say
-from submit.commands.status import describe
+from submit.commands.options import experiment_argument, selection, selection_options
+from submit.commands.text import plural, run_text, say
 from submit.errors import WrongUse
-from submit.experiment import Experiment, Run, iter_runs, run_count
-from submit.ledger import Kept
 
-MOST_RUNS = 100
-"""Runs that are shown without being chosen."""
+if TYPE_CHECKING:
+    from submit.runs import RunView
+
+SHOWN_RUNS = 100
+"""Runs whose logs are shown without being chosen: one call or more each."""
 
 
 @click.command("logs")
 @experiment_argument
-@click.option("--run", "index", type=click.IntRange(0), help="The run of that number.")
-@click.option("--seed", type=click.IntRange(0), help="The runs with that seed.")
-@click.option("--where", "wheres", multiple=True, metavar="NAME=VALUE", help="[repeatable]")
-@click.option("--tail", type=click.IntRange(1, 10_000), help="Only the last lines of each.")
+@selection_options
+@click.option("--tail", type=click.IntRange(1, 10_000), help="The last lines of each run alone.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the runs are over.")
-def command(
-    experiment: str,
-    index: int | None,
-    seed: int | None,
-    wheres: tuple[str, ...],
-    tail: int | None,
-    follow: bool,  # noqa: FBT001 # click passes by name
-) -> int:
-    """Show what the runs of an experiment have printed; of several, with the run before."""
-    ours = session()
-    kept = api.find(ours, experiment)
-    wanted = _chosen(kept.experiment, index, seed, wheres)
-    if len(wanted) > MOST_RUNS:
-        say(f"the first {MOST_RUNS} of {len(wanted):,} runs; choose with --run, --seed or --where")
-        wanted = wanted[:MOST_RUNS]
-    details = api.runs(ours, kept, [run.index for run in wanted])
-    several = len(details) > 1
-    silent = True
-    if follow:
-        for detail, line in api.follow(ours, kept, details):
-            _show(detail, line, several=several)
-            silent = False
-    else:
-        for detail in details:
-            for line in _lines(ours, kept, detail, tail):
-                _show(detail, line, several=several)
-                silent = False
-    if silent:
-        say("no lines yet" if details else "none of the runs has begun")
-        say(f"  next: submit status {kept.id}")
+def command(experiment: str, tail: int | None, follow: bool, **given: Any) -> int:  # noqa: FBT001 # click passes by name
+    """Show what the runs of an experiment have printed; of several, each line with its run."""
+    wanted = selection(given["runs"], given["seeds"], given["wheres"])
+    with api.Session() as session:
+        kept = api.find(session, experiment)
+        if follow:
+            return _follow(session, kept, wanted, tail)
+        progress = api.poll(session, [kept])[0]
+        if progress.runs > SHOWN_RUNS and not any(given.values()):
+            raise WrongUse(
+                "too-many-logs",
+                f"these are {progress.runs:,} runs",
+                f"submit logs {kept.id} --run 0 (or --seed, --where; submit status {kept.id})",
+            )
+        views = api.runs(session, progress, wanted)
+        prefixes = _prefixes(views)
+        silent = []
+        for view in views:
+            empty = True
+            for line in api.log(session, progress, view, tail):
+                click.echo(f"{prefixes[view.run.index]}{line.text}")
+                empty = False
+            silent += [view] if empty else []
+        _tell_silent(silent, kept.id)
     return 0
 
 
-def _lines(ours: api.Session, kept: Kept, detail: api.RunDetail, tail: int | None) -> list[str]:
-    if tail:
-        return api.tail(ours, kept, detail, tail)
-    return api.whole_log(ours, kept, detail)
+def _follow(session: api.Session, kept: Any, wanted: Any, tail: int | None) -> int:
+    try:
+        followed = api.follow(session, kept, wanted, tail=tail)
+        for view, line in followed.lines:
+            prefix = _prefix(view) if len(followed.runs) > 1 else ""
+            click.echo(f"{prefix}{line.text}")
+    except KeyboardInterrupt:
+        say(f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
+        return 130
+    return 0
 
 
-def _show(detail: api.RunDetail, line: str, *, several: bool) -> None:
-    click.echo(f"[{detail.run.index} {describe(detail.run)}] {line}" if several else line)
+def _prefixes(views: list[RunView]) -> dict[int, str]:
+    if len(views) == 1:
+        return {views[0].run.index: ""}
+    return {view.run.index: _prefix(view) for view in views}
 
 
-def _chosen(
-    experiment: Experiment, index: int | None, seed: int | None, wheres: tuple[str, ...]
-) -> list[Run]:
-    pairs = []
-    for where in wheres:
-        name, equals, value = where.partition("=")
-        if not equals:
-            raise WrongUse("where", f"{where!r} is no NAME=VALUE", "--where env-id=CartPole-v1")
-        pairs.append((name, value))
-    chosen = [
-        run
-        for run in iter_runs(experiment)
-        if (index is None or run.index == index)
-        and (seed is None or run.seed == seed)
-        and all(pair in run.parameters for pair in pairs)
-    ]
-    if not chosen:
-        raise WrongUse(
-            "no-such-run",
-            f"none of the {run_count(experiment):,} runs is of that kind",
-            "submit status EXPERIMENT",
-        )
-    return chosen
+def _prefix(view: RunView) -> str:
+    return f"[{view.run.index} {run_text(view.run)}] "
+
+
+def _tell_silent(views: list[RunView], experiment: str) -> None:
+    """That there is nothing to read yet, and why."""
+    if not views:
+        return
+    states: dict[str, int] = {}
+    for view in views:
+        states[view.state.value] = states.get(view.state.value, 0) + 1
+    how = ", ".join(f"{count:,} {state}" for state, count in states.items())
+    say(
+        f"nothing printed by {plural(len(views), 'run')} ({how})\n  next: submit status {experiment}"
+    )

@@ -1,18 +1,21 @@
-"""Options that several verbs share, and parameters that answer with the accepted form."""
+"""Options that several verbs share, and kinds of values that answer with the accepted form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from submit.api import Session
 from submit.errors import WrongUse
+from submit.session import Session
+
+if TYPE_CHECKING:
+    from submit.runs import Selection
 
 
 class Parsed(click.ParamType[Any]):
-    """A parameter that one of runfleet's parsers reads."""
+    """A value that one of runfleet's parsers reads; its complaint is the user's answer."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -24,8 +27,11 @@ class Parsed(click.ParamType[Any]):
         try:
             return self._parse(value)
         except WrongUse as err:
-            hint = f"\n  next: {err.hint}" if err.hint else ""
-            self.fail(f"{err.message}{hint}", param, ctx)
+            option = param.opts[0] if param else self.name
+            verb = ctx.command_path if ctx else "submit"
+            raise WrongUse(
+                err.slug, f"{option}: {err.message}", err.hint or f"{verb} --help"
+            ) from err
 
 
 stack_option = click.option(
@@ -36,12 +42,56 @@ stack_option = click.option(
 fleet_option = click.option(
     "--fleet",
     metavar="FILE",
-    help="Read the fleet document from a file (- for standard input).  [default: RUNFLEET_FLEET]",
+    help="A file with the fleet document (- for standard input).  [default: RUNFLEET_FLEET]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 experiment_argument = click.argument("experiment", metavar="EXPERIMENT")
 
 
-def session(stack: str | None = None, fleet: str | None = None) -> Session:
-    """The session of this process."""
-    return Session.from_environment(stack=stack, fleet=fleet)
+def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which runs of the experiment are meant: --run, --seed, --where."""
+    for option in (
+        click.option(
+            "--where",
+            "wheres",
+            multiple=True,
+            metavar="NAME=VALUE,…",
+            help="Runs with one of these values of a parameter.  [repeatable]",
+        ),
+        click.option(
+            "--seed", "seeds", type=click.IntRange(0), multiple=True, help="Runs with that seed."
+        ),
+        click.option(
+            "--run", "runs", type=click.IntRange(0), multiple=True, help="The run of that number."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def selection(runs: tuple[int, ...], seeds: tuple[int, ...], wheres: tuple[str, ...]) -> Selection:
+    """What the selection options say.
+
+    Raises WrongUse for what is no NAME=VALUE.
+    """
+    from submit.grid import parse_axis  # noqa: PLC0415 # not by all who share options
+    from submit.runs import Selection  # noqa: PLC0415 # likewise
+
+    axes = [parse_axis(where) for where in wheres]
+    return Selection(
+        runs=runs,
+        seeds=seeds,
+        where=tuple((axis.names[0], tuple(row[0] for row in axis.rows)) for axis in axes),
+    )
+
+
+__all__ = [
+    "Parsed",
+    "Session",
+    "experiment_argument",
+    "fleet_option",
+    "json_option",
+    "selection",
+    "selection_options",
+    "stack_option",
+]

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from submit import api
-from submit.commands.options import Parsed, fleet_option, json_option, session, stack_option
-from submit.commands.output import plural, say, show_json
+from submit.commands.options import Parsed, fleet_option, json_option, stack_option
+from submit.commands.planned import print_dry_run, print_summary, requests
+from submit.commands.text import plural, show_json
 from submit.errors import WrongUse
-from submit.experiment import (
-    Experiment,
-    Resources,
-    check_experiment,
-    iter_runs,
-    run_arguments,
-    run_count,
-)
-from submit.fleet import Fleet
+from submit.experiment import Axis, Experiment, Resources, run_count
 from submit.grid import axis, parse_axis, parse_values
-from submit.plan import Submission
 from submit.units import parse_duration, parse_memory, parse_seeds
 
-SHOWN_RUNS = 6
-"""Runs that a dry run spells out."""
+if TYPE_CHECKING:
+    from submit.sending import Delivery
+
+EXAMPLE = "submit run --queue QUEUE --seeds 3 -- python train.py"
+
+
+class _Run(click.Command):
+    """Keeps in which order --grid and --env-ids were given (the grid's order), and what stands
+    before the command.
+    """
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            given = list(args)
+            opts, rest, order = parse(args)
+            words = [arg for arg in (opts.get("command"),) if isinstance(arg, (list, tuple))]
+            before = given[: len(given) - sum(map(len, words))]
+            ctx.meta["before"] = before
+            ctx.meta["order"] = [param.name for param in order]
+            return opts, rest, order
+
+        parser.parse_args = parse_args  # type: ignore[method-assign] # the parser is ours alone
+        return parser
 
 
 def _variable(text: str) -> tuple[str, str]:
@@ -38,124 +54,134 @@ def _variable(text: str) -> tuple[str, str]:
 
 @click.command(
     "run",
+    cls=_Run,
     context_settings={"allow_interspersed_args": False},
-    epilog="COMMAND gets `--name value` for each parameter and `--seed N` appended, or where it "
-    "says {name} and {seed} it gets them there. Values with commas: `\\,`.",
+    options_metavar="--queue QUEUE [OPTIONS] --",
+    epilog="COMMAND gets `--name value` for each parameter of the grid and `--seed N` appended; "
+    "where it says {name} or {seed} it gets them there instead. A comma within a value is "
+    r"written \, and a backslash \\.",
 )
-@click.option("--queue", metavar="QUEUE", help="Where to run (submit queues).")
-@click.option("--seeds", type=Parsed("seeds", parse_seeds), help="3 (is 1,2,3), 1,5,7 or 1..10.")
+@click.option("--queue", metavar="QUEUE", help="Where to run: one of `submit queues`.")
+@click.option(
+    "--seeds", type=Parsed("seeds", parse_seeds), help="3 (the seeds 1, 2, 3), 1,5,7 or 1..10."
+)
 @click.option(
     "--env-ids",
-    type=Parsed("ids", lambda text: axis("env-id", parse_values(text))),
-    help="Environments: the grid's parameter env-id.",
+    multiple=True,
+    type=Parsed("id,…", lambda text: axis("env-id", parse_values(text))),
+    help="Environments: the parameter env-id of the grid.",
 )
 @click.option(
     "--grid",
     "grids",
     multiple=True,
-    type=Parsed("name=values", parse_axis),
-    help="Another parameter: --grid lr=3e-4,1e-3.  [repeatable]",
+    type=Parsed("name=value,…", parse_axis),
+    help="A parameter and its values: --grid lr=3e-4,1e-3.  [repeatable]",
 )
-@click.option("--image", metavar="IMAGE", help="[default: the stack's]")
-@click.option("--vcpus", type=click.IntRange(1), help="[default: one, or a GPU's share]")
-@click.option("--memory", type=Parsed("memory", parse_memory), help="MiB, or 3GiB.")
-@click.option("--gpus", type=click.IntRange(0), help="[default: one on a queue that has some]")
+@click.option("--image", metavar="IMAGE", default="", help="[default: the stack's]")
+@click.option("--vcpus", type=click.IntRange(1), help="[default: 1, or a GPU's share]")
 @click.option(
-    "--shm", type=Parsed("memory", parse_memory), help="Shared memory (/dev/shm): MiB, or 3GiB."
+    "--memory",
+    type=Parsed("amount", parse_memory),
+    help="3000 (MiB) or 3GiB.  [default: the share of the vCPUs or GPUs]",
+)
+@click.option("--gpus", type=click.IntRange(0), help="[default: 1 on a queue that has GPUs]")
+@click.option(
+    "--shm",
+    type=Parsed("amount", parse_memory),
+    help="Shared memory, a part of the memory.  [default: half of it]",
 )
 @click.option(
-    "--hours", type=Parsed("duration", parse_duration), help="The most a run may take: 12, or 90m."
+    "--hours",
+    type=Parsed("duration", parse_duration),
+    help="The longest that a try may take: 12, 1.5 or 90m.  [default: no limit]",
 )
 @click.option(
     "--env",
     "environment",
     multiple=True,
     type=Parsed("name=value", _variable),
-    help="An environment variable; secrets are not for it.  [repeatable]",
+    help="An environment variable; not for secrets.  [repeatable]",
 )
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A secret of the stack.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME",
+    help="A secret of the stack's, as an environment variable.  [repeatable]",
+)
 @click.option(
     "--retries",
     "--spot-retries",
     type=click.IntRange(0, 9),
     default=3,
     show_default=True,
-    help="Further tries after a lost machine.",
+    help="Further tries when the machine is taken away; a command that fails gets none.",
 )
-@click.option("--name", metavar="TEXT", help="For people.  [default: after the command]")
-@click.option("--group", metavar="TEXT", help="Weights & Biases group.  [default: the id]")
-@click.option("--again", is_flag=True, help="Run the same once more, as another experiment.")
-@click.option("--watch", is_flag=True, help="Follow it to its end.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, exactly, and send nothing.")
+@click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
+@click.option("--group", metavar="TEXT", default="", help="W&B group.  [default: the experiment]")
+@click.option("--again", is_flag=True, help="Once more what was sent before, as a new experiment.")
+@click.option("--watch", is_flag=True, help="Then follow it to its end.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, exactly; send nothing.")
 @stack_option
 @fleet_option
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def command(**given: Any) -> int:
-    """Submit COMMAND over a grid of parameters and seeds, as few jobs as possible.
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:
+    """Submit COMMAND over a grid of parameters and seeds, in as few jobs as possible.
 
     The same line again sends only what is not there yet.
     """
-    if not given["command"]:
+    _check_given(ctx, given)
+    with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
+        plan = api.plan(session, _experiment(ctx, given), given["queue"])
+        if given["again"]:
+            plan = api.plan(session, api.next_generation(session, plan), given["queue"])
+        if given["dry_run"]:
+            if given["as_json"]:
+                show_json(requests(plan))
+            else:
+                print_dry_run(plan)
+            return 0
+        delivery = api.send(session, plan, _show_sending)
+        if given["as_json"]:
+            show_json(_delivered(plan, delivery))
+        else:
+            print_summary(plan)
+            _print_delivery(session, delivery, again=not given["watch"])
+        if not given["watch"]:
+            return 0
+        from submit.commands.watch import watch  # noqa: PLC0415 # a dry run does without
+
+        return watch(session, delivery.kept)
+
+
+def _check_given(ctx: click.Context, given: dict[str, Any]) -> None:
+    words = given["command"]
+    if not words:
+        raise WrongUse("no-command", "no command to run was given: it stands behind --", EXAMPLE)
+    before = ctx.meta["before"]
+    if before[-1:] != ["--"]:
         raise WrongUse(
-            "no-command",
-            "no command to run was given: it follows --",
-            "submit run --queue QUEUE --seeds 3 -- python train.py",
+            "no-dashes",
+            f"the command to run, {shlex.join(words)}, must stand behind --",
+            shlex.join(["submit", "run", *before, "--", *words]),
         )
     if not given["queue"]:
-        raise WrongUse("no-queue", "no queue was given", "submit queues, then submit run --queue …")
-    ours = session(given["stack"], given["fleet"])
-
-    def describe(fleet: Fleet) -> Experiment:
-        experiment = _experiment(given, fleet)
-        check_experiment(experiment)
-        return api.next_generation(ours, experiment, fleet) if given["again"] else experiment
-
-    submission, fleet = api.plan(ours, describe, given["queue"])
-    if given["dry_run"]:
-        _show_dry_run(submission, as_json=given["as_json"])
-        return 0
-    delivery = api.send(ours, submission, fleet, progress=_progress)
-    _tell(submission, fleet, delivery.sent, delivery.adopted, delivery.known)
-    if given["as_json"]:
-        show_json(
-            {
-                "experiment": submission.experiment_id,
-                "runs": run_count(submission.experiment),
-                "jobs": {
-                    "sent": delivery.sent,
-                    "adopted": delivery.adopted,
-                    "known": delivery.known,
-                },
-            }
-        )
-    if delivery.known and not (delivery.sent or delivery.adopted):
-        from submit.commands.status import one_line  # noqa: PLC0415 # rarely
-
-        (now,) = api.status(ours, [delivery.kept])
-        say(f"nothing to send: {one_line(now)}\n  once more, as another experiment: --again")
-    if given["watch"]:
-        from submit.commands.status import watch  # noqa: PLC0415 # rarely
-
-        return watch(ours, delivery.kept)
-    say(f"  next: submit status {submission.experiment_id} --watch")
-    return 0
-
-
-def _experiment(given: dict[str, Any], fleet: Fleet) -> Experiment:
-    image = given["image"] or fleet.image
-    if not image:
         raise WrongUse(
-            "no-image",
-            f"no image was given, and the stack {fleet.stack} has none of its own",
-            "--image REPOSITORY:TAG, or: pulumi config set image REPOSITORY:TAG && pulumi up",
+            "no-queue",
+            "no queue was named",
+            f"submit queues, then submit run --queue QUEUE … -- {shlex.join(words)}",
         )
-    axes = ([given["env_ids"]] if given["env_ids"] else []) + list(given["grids"])
+
+
+def _experiment(ctx: click.Context, given: dict[str, Any]) -> Experiment:
     return Experiment(
-        command=tuple(given["command"]),
-        axes=tuple(axes),
+        command=given["command"],
+        axes=_axes(ctx.meta["order"], given),
         seeds=given["seeds"] or (),
-        image=image,
+        image=given["image"],
         resources=Resources(
             vcpus=given["vcpus"],
             memory_mib=given["memory"],
@@ -163,100 +189,57 @@ def _experiment(given: dict[str, Any], fleet: Fleet) -> Experiment:
             shm_mib=given["shm"],
             timeout_s=given["hours"],
         ),
-        environment=tuple(given["environment"]),
-        secrets=tuple(given["secrets"]),
+        environment=given["environment"],
+        secrets=given["secrets"],
         retries=given["retries"],
-        name=given["name"] or _name(given["command"]),
-        group=given["group"] or "",
+        name=_name(given["command"]) if given["name"] is None else given["name"],
+        group=given["group"],
     )
 
 
-def _name(command: tuple[str, ...]) -> str:
-    """After the script that is run: `python -u ppo.py` → ppo."""
-    scripts = [argument for argument in command if argument.endswith((".py", ".sh"))]
-    return os.path.basename((scripts or command)[0]).rpartition(".")[0] or os.path.basename(  # noqa: PTH119 # no Path needed
-        command[0]
-    )
+def _axes(order: list[str], given: dict[str, Any]) -> tuple[Axis, ...]:
+    left = {name: list(given[name]) for name in ("env_ids", "grids")}
+    return tuple(left[name].pop(0) for name in order if name in left)
 
 
-def _tell(submission: Submission, fleet: Fleet, sent: int, adopted: int, known: int) -> None:
-    experiment, has = submission.experiment, submission.resources
-    factors = [
-        plural(len(axis.rows), " and ".join(axis.names)).replace("s", "s")
-        if len(axis.names) > 1
-        else f"{len(axis.rows)} {axis.names[0]}"
-        for axis in experiment.axes
-    ]
-    if experiment.seeds:
-        factors.append(plural(len(experiment.seeds), "seed"))
-    spelled = f" = {' × '.join(factors)}" if len(factors) > 1 else ""
-    queue = fleet.queues[submission.queue_name]
-    gpus = f", {plural(has.gpus, 'GPU')}" if has.gpus else ""
-    say(f"experiment {submission.experiment_id} ({experiment.name})")
-    say(f"  {plural(run_count(experiment), 'run')}{spelled}")
-    say(
-        f"  queue {submission.queue_name} ({queue.instance_type}): "
-        f"{plural(has.vcpus, 'vCPU')}, {has.memory_mib:,} MiB{gpus} a run"
-    )
-    say(f"  image {experiment.image}")
-    parts = [
-        f"{plural(count, 'job')} {what}"
-        for count, what in ((sent, "sent"), (adopted, "found in the queue"), (known, "known"))
-        if count
-    ]
-    say(f"  {', '.join(parts) or 'no jobs'}")
+def _name(words: tuple[str, ...]) -> str:
+    """After the script that is run: `python -u examples/ppo.py` → ppo."""
+    scripts = [word for word in words if word.endswith((".py", ".sh"))]
+    name = (scripts or words)[0].rpartition("/")[2]
+    return name.removesuffix(".py").removesuffix(".sh")
 
 
-def _progress(done: int, total: int) -> None:
-    """A line that is written over, for submissions of many jobs on a terminal."""
-    import sys  # noqa: PLC0415 # rarely
+def _show_sending(done: int, of: int) -> None:
+    """A line that is written over, when there is time to read it."""
+    if of > 1 and sys.stderr.isatty():
+        click.echo(f"\r\033[Ksending job {done + 1} of {of}", nl=False, err=True)
+        if done + 1 == of:
+            click.echo("\r\033[K", nl=False, err=True)
 
-    if total > 1 and sys.stderr.isatty():
-        click.echo(f"\rsending job {done} of {total}", nl=done == total, err=True)
 
-
-def _show_dry_run(submission: Submission, *, as_json: bool) -> None:
-    requests = [
-        {
-            "operation": "SubmitJob",
-            "request": {"jobDefinition": f"{submission.definition.name}:…", **job.request},
-        }
-        for job in submission.jobs
-    ]
-    define = {
-        "operation": "RegisterJobDefinition",
-        "unless": "an active definition of this name stands: its content is its name",
-        "request": submission.definition.request,
+def _delivered(plan: api.Plan, delivery: Delivery) -> dict[str, Any]:
+    submission = plan.submission
+    return {
+        "experiment": submission.experiment_id,
+        "name": submission.experiment.name,
+        "stack": submission.stack,
+        "queue": submission.queue_name,
+        "runs": run_count(submission.experiment),
+        "jobs": {"sent": delivery.sent, "adopted": delivery.adopted, "known": delivery.known},
     }
-    if as_json:
-        show_json(
-            {
-                "experiment": submission.experiment_id,
-                "runs": run_count(submission.experiment),
-                "queue": submission.queue_name,
-                "requests": [define, *requests],
-            }
-        )
-        return
-    experiment, has = submission.experiment, submission.resources
-    total = run_count(experiment)
-    click.echo(f"experiment {submission.experiment_id} ({experiment.name}), {plural(total, 'run')}")
-    click.echo(f"queue      {submission.queue_name} ({submission.queue_arn})")
-    click.echo(f"image      {experiment.image}")
-    click.echo(
-        f"a run has  {plural(has.vcpus, 'vCPU')}, {has.memory_mib:,} MiB, "
-        f"{plural(has.gpus, 'GPU')}, {experiment.retries} retries after a lost machine"
-    )
-    for secret in experiment.secrets:
-        click.echo(f"secret     {secret} (read by AWS when the run starts)")
-    click.echo(f"definition {submission.definition.name}, registered unless it stands")
-    for job in submission.jobs:
-        size = f"array of {job.size:,}" if job.size > 1 else "single"
-        click.echo(f"job        {job.name} ({size}): runs {job.runs[:60]}")
-    click.echo("runs")
-    for run in iter_runs(experiment):
-        if run.index == SHOWN_RUNS and total > SHOWN_RUNS + 1:
-            click.echo(f"  … {total - SHOWN_RUNS:,} more")
-            break
-        click.echo(f"  {run.index:>3}  {shlex.join(run_arguments(experiment, run))}")
-    click.echo("nothing was sent; the requests themselves: --dry-run --json")
+
+
+def _print_delivery(session: api.Session, delivery: Delivery, *, again: bool) -> None:
+    for jobs, how in (
+        (delivery.sent, "sent"),
+        (delivery.adopted, "found in the queue, sent before from elsewhere"),
+    ):
+        if jobs:
+            click.echo(f"{plural(jobs, 'job')} {how}")
+    if not delivery.sent:
+        from submit.commands.text import progress_text  # noqa: PLC0415 # rarely
+
+        click.echo(f"{progress_text(api.poll(session, [delivery.kept])[0])}; nothing to send")
+        click.echo("  to run it once more: the same line with --again", err=True)
+    if again:
+        click.echo(f"  next: submit status {delivery.kept.id} --watch", err=True)

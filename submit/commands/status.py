@@ -2,222 +2,252 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from submit import api
-from submit.commands.options import json_option, session
-from submit.commands.output import duration, plural, say, show_json, show_table
-from submit.experiment import Run, run_count
-from submit.ledger import Kept
-from submit.states import BAD, OVER, RunState
+from submit.commands.options import json_option, selection, selection_options
+from submit.commands.text import plural, progress_text, run_text, say, seconds, show_json
+from submit.errors import ServiceFailed, WrongUse
+from submit.states import BAD, RunState
 
-MOST_ROWS = 100
-"""Runs that the table shows without being asked for more: one call."""
-ORDER = list(RunState)
+if TYPE_CHECKING:
+    from submit.experiment import Experiment
+    from submit.progress import Progress
+    from submit.runs import RunView
+
+SHOWN_RUNS = 50
+"""Runs up to which all are shown without being asked for: one call."""
+SHOWN_FAILURES = 20
+SHOWN_EXPERIMENTS = 20
 
 
 @click.command("status")
 @click.argument("experiment", metavar="[EXPERIMENT]", required=False)
+@selection_options
+@click.option("--all", "everything", is_flag=True, help="Show all, however many they are.")
 @click.option("--watch", "follow", is_flag=True, help="Follow it to its end.")
-@click.option("--all", "all_runs", is_flag=True, help=f"Show more than {MOST_ROWS} runs.")
 @json_option
-def command(experiment: str | None, follow: bool, all_runs: bool, as_json: bool) -> int:  # noqa: FBT001 # click passes by name
-    """Show all experiments, or one (its id, a beginning of it, its name, or `latest`).
+def command(experiment: str | None, follow: bool, as_json: bool, **given: Any) -> int:  # noqa: FBT001 # click passes by name
+    """Show all experiments, or the runs of one: its id, the beginning of it, its name, or latest.
 
-    Exits with 1 when runs have failed.
+    Exits with 1 when runs of that one have failed.
     """
-    ours = session()
-    if experiment is None:
-        return _show_all(ours, as_json=as_json)
-    kept = api.find(ours, experiment)
-    if follow:
-        return watch(ours, kept)
-    (now,) = api.status(ours, [kept])
-    shown = range(run_count(kept.experiment) if all_runs else min(now.runs, MOST_ROWS))
-    details = api.runs(ours, kept, shown) if now.rows else []
+    with api.Session() as session:
+        if follow or experiment:
+            kept = api.find(session, experiment or "latest")
+            if follow:
+                from submit.commands.watch import watch  # noqa: PLC0415 # rarely
+
+                return watch(session, kept)
+            return _show_one(session, kept, given, as_json=as_json)
+        if given["runs"] or given["seeds"] or given["wheres"]:
+            raise WrongUse("whose-runs", "runs of which experiment?", "submit status latest …")
+        return _show_all(session, everything=given["everything"], as_json=as_json)
+
+
+def exit_code(progress: Progress) -> int:
+    """1 when runs ended badly."""
+    return 1 if progress.bad else 0
+
+
+def took(progress: Progress) -> str:
+    """`in 41 s`, once it is over; `for 41 s` before."""
+    if progress.sent_at is None:
+        return ""
+    if progress.ended_at is not None:
+        return f"in {seconds(progress.ended_at - progress.sent_at)}"
+    return f"for {seconds(time.time() - progress.sent_at)}"
+
+
+def tell_end(session: api.Session, progress: Progress) -> None:
+    """What to know, and what to type, when an experiment goes no further."""
+    kept = progress.kept
+    if RunState.UNSENT in progress.counts:
+        unsent = plural(progress.counts[RunState.UNSENT], "run was", "runs were")
+        say(f"{unsent} not sent: the same `submit run` line sends the rest")
+    if RunState.UNKNOWN in progress.counts:
+        say("AWS Batch does not know the job any more (it keeps them for a week or so)")
+    failed = progress.bad - progress.counts.get(RunState.CANCELLED, 0)
+    failures = api.failed_runs(session, progress, 1) if failed else []
+    for view in failures:
+        say(f"first that failed: run {view.run.index} {run_text(view.run)}: {reason_text(view)}")
+        lines = [line.text.rstrip() for line in api.log(session, progress, view, 5)]
+        last = next((line for line in reversed(lines) if line), None)
+        if last:
+            say(f"  its last line: {last}")
+        say(f"  next: submit logs {kept.id} --run {view.run.index}")
+    if progress.is_over and not failures:
+        say(f"  next: submit results {kept.id}")
+
+
+def reason_text(view: RunView) -> str:
+    """Why a run ended as it did, with its exit status."""
+    status = "" if view.exit_code is None else f"exit status {view.exit_code}"
+    return ", ".join(part for part in (status, view.reason or "") if part) or view.state.value
+
+
+def _show_one(session: api.Session, kept: Any, given: dict[str, Any], *, as_json: bool) -> int:
+    found, trouble = _look(session, [kept])
+    progress = found[0]
+    views, left = ([], 0) if trouble else _choose_runs(session, progress, given)
     if as_json:
-        show_json(_as_json(now, details))
-        return _exit_code(now)
-    click.echo(f"experiment {kept.id} ({kept.name})")
-    click.echo(f"  {one_line(now)}")
-    show_table(
-        ("run", *_parameter_names(kept), "state", "exit", "tries", "time", "reason"),
-        [_row(detail) for detail in details],
-        right="run exit tries",
-    )
-    if now.runs > len(shown):
-        click.echo(f"… {plural(now.runs - len(shown), 'run')} more: --all, or --json")
-    _tell_first_failure(ours, kept, now)
-    return _exit_code(now)
+        show_json(_json(progress) | {"details": [_run_json(view) for view in views]})
+    else:
+        _print_one(progress, views, left)
+    if trouble:
+        raise trouble
+    if not as_json:
+        if progress.is_stuck:
+            tell_end(session, progress)
+        else:
+            say(f"  next: submit status {kept.id} --watch")
+    return exit_code(progress)
 
 
-def one_line(now: api.Status) -> str:
-    """`6 runs: 4 done, 2 running, for 12 s`."""
-    counts = [f"{now.counts[state]:,} {state.value}" for state in ORDER if now.counts.get(state)]
-    if now.unsent > 0:
-        counts.append(f"{now.unsent:,} not sent")
-    end = now.stopped_ms or (time.time() * 1000)
-    took = (
-        f", {'in' if now.over else 'for'} {duration(end - now.started_ms)}"
-        if now.started_ms
-        else ""
-    )
-    return f"{plural(now.runs, 'run')}: {', '.join(counts) or 'nothing sent'}{took}"
-
-
-def watch(ours: api.Session, kept: Kept) -> int:
-    """Shows the progress until all is over; the exit code."""
+def _look(
+    session: api.Session, experiments: list[Any]
+) -> tuple[list[Progress], ServiceFailed | None]:
+    """How they stand; when AWS can't be asked, how they stood when it last could, and why."""
     try:
-        now = _watch_terminal(ours, kept) if sys.stderr.isatty() else _watch_lines(ours, kept)
-    except KeyboardInterrupt:
-        say(f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
-        return 130
-    _tell_first_failure(ours, kept, now)
-    return _exit_code(now)
+        return api.poll(session, experiments), None
+    except ServiceFailed as err:
+        found = api.known(session, experiments)
+        seen = [progress.seen for progress in found if progress.seen]
+        age = f", {seconds(time.time() - min(seen))} ago" if seen else ""
+        message = f"{err.message}; shown is what was known before{age}"
+        return found, ServiceFailed(err.slug, message, err.hint)
 
 
-def _watch_lines(ours: api.Session, kept: Kept) -> api.Status:
-    said = None
-    for now in _polls(ours, kept):
-        if now.counts != said:
-            click.echo(one_line(now))
-            said = now.counts
-    return now
+def _choose_runs(
+    session: api.Session, progress: Progress, given: dict[str, Any]
+) -> tuple[list[RunView], int]:
+    """The runs to show, and how many are left out."""
+    chosen = bool(given["runs"] or given["seeds"] or given["wheres"])
+    if chosen or given["everything"] or progress.runs <= SHOWN_RUNS:
+        wanted = selection(given["runs"], given["seeds"], given["wheres"])
+        return api.runs(session, progress, wanted), 0
+    views = api.failed_runs(session, progress, SHOWN_FAILURES) if progress.bad else []
+    return views, progress.runs - len(views)
 
 
-def _watch_terminal(ours: api.Session, kept: Kept) -> api.Status:
-    from rich.console import Console  # noqa: PLC0415 # takes as long as a dry run
-    from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415 # likewise
+def _print_one(progress: Progress, views: list[RunView], left: int) -> None:
+    from submit.commands.tables import print_table  # noqa: PLC0415 # not for JSON
 
-    bar = Progress(
-        TextColumn(f"{kept.name}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.description}"),
-        console=Console(stderr=True, highlight=False),
+    kept = progress.kept
+    queues = ", ".join(dict.fromkeys(row.queue_name for row in progress.rows))
+    name = f" ({kept.name})" if kept.name else ""
+    click.echo(f"{kept.id}{name} on {queues or 'no queue'} of {kept.stack}")
+    click.echo(f"{progress_text(progress)}, {took(progress)}".removesuffix(", "))
+    if not progress.is_over and progress.reason:
+        click.echo(f"AWS Batch says: {progress.reason}")
+    if views:
+        click.echo()
+        columns = ("run", *_parameter_names(kept.experiment), "state", "exit", "tries", "time")
+        bad = any(view.state in BAD for view in views)
+        print_table((*columns, "reason") if bad else columns, [_cells(v, bad=bad) for v in views])
+    if left:
+        which = "failed ones; in all " if views else ""
+        click.echo(f"({which}{progress.runs:,} runs: --all, --where, --seed and --run show them)")
+
+
+def _cells(view: RunView, *, bad: bool) -> tuple[Any, ...]:
+    run = view.run
+    seed = () if run.seed is None else (run.seed,)
+    cells = (
+        run.index,
+        *(value for _, value in run.parameters),
+        *seed,
+        view.state,
+        view.exit_code,
+        view.attempts or None,
+        _duration(view),
     )
-    with bar:
-        task = bar.add_task("", total=run_count(kept.experiment))
-        for now in _polls(ours, kept):
-            over = sum(count for state, count in now.counts.items() if state in OVER)
-            bar.update(task, completed=over, description=one_line(now))
-    return now
+    return (*cells, view.reason if view.state in BAD else None) if bad else cells
 
 
-def _polls(ours: api.Session, kept: Kept) -> Iterator[api.Status]:
-    """The status again and again, less often when nothing happens."""
-    pause, before = 1.0, None
-    while True:
-        (now,) = api.status(ours, [kept])
-        yield now
-        if now.over or not now.rows:
-            return
-        pause = 1.0 if now.counts != before else min(pause * 1.3, 15.0)
-        before = now.counts
-        time.sleep(pause)
+def _duration(view: RunView) -> str | None:
+    if view.started_ms is None:
+        return None
+    end_s = time.time() if view.stopped_ms is None else view.stopped_ms / 1000
+    return seconds(end_s - view.started_ms / 1000)
 
 
-def _show_all(ours: api.Session, *, as_json: bool) -> int:
-    found = api.status(ours, api.experiments(ours))
+def _parameter_names(experiment: Experiment) -> list[str]:
+    names = [name for axis in experiment.axes for name in axis.names]
+    return [*names, "seed"] if experiment.seeds else names
+
+
+def _show_all(session: api.Session, *, everything: bool, as_json: bool) -> int:
+    kept = api.experiments(session)
+    shown = kept if everything or as_json else kept[:SHOWN_EXPERIMENTS]
+    found, trouble = _look(session, shown)
     if as_json:
-        show_json([_as_json(now, []) for now in found])
-    elif not found:
+        show_json([_json(progress) for progress in found])
+    elif not kept:
         say("nothing was submitted from here yet\n  next: submit run --help")
     else:
-        rows = [
+        _print_all(found)
+        if len(kept) > len(shown):
+            say(f"{len(kept) - len(shown):,} older ones: submit status --all")
+    if trouble:
+        raise trouble
+    return 0
+
+
+def _print_all(found: list[Progress]) -> None:
+    from submit.commands.tables import print_table  # noqa: PLC0415 # not for JSON
+
+    print_table(
+        ("experiment", "name", "stack", "queue", "sent", "runs"),
+        [
             (
-                now.kept.id,
-                now.kept.name,
-                now.kept.stack,
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(now.kept.created)),
-                one_line(now),
+                progress.kept.id,
+                progress.kept.name,
+                progress.kept.stack,
+                ", ".join(dict.fromkeys(row.queue_name for row in progress.rows)),
+                f"{seconds(time.time() - progress.kept.created)} ago",
+                progress_text(progress),
             )
-            for now in found
-        ]
-        show_table(("experiment", "name", "stack", "submitted", "runs"), rows)
-    return max(map(_exit_code, found), default=0)
-
-
-def _tell_first_failure(ours: api.Session, kept: Kept, now: api.Status) -> None:
-    if not any(now.counts.get(state) for state in (RunState.FAILED, RunState.LOST)):
-        return
-    detail = api.first_failure(ours, kept)
-    if detail is None:
-        return
-    exit_code = detail.status.exit_code
-    code = "" if exit_code is None else f" with exit status {exit_code}"
-    say(
-        f"first failure: run {detail.run.index} ({describe(detail.run)}){code}: {detail.status.reason}"
+            for progress in found
+        ],
     )
-    for line in api.tail(ours, kept, detail, 1):
-        say(f"  its last line: {line}")
-    say(f"  next: submit logs {kept.id} --run {detail.run.index}")
 
 
-def describe(run: Run) -> str:
-    """`env-id=CartPole-v1 seed=2`."""
-    parts = [f"{name}={value}" for name, value in run.parameters]
-    return " ".join(parts if run.seed is None else [*parts, f"seed={run.seed}"]) or "the only one"
-
-
-def _parameter_names(kept: Kept) -> list[str]:
-    names = [name for axis in kept.experiment.axes for name in axis.names]
-    return [*names, "seed"] if kept.experiment.seeds else names
-
-
-def _row(detail: api.RunDetail) -> list[Any]:
-    run, status = detail.run, detail.status
-    values: list[Any] = [value for _, value in run.parameters]
-    if run.seed is not None:
-        values.append(run.seed)
-    took = (
-        (status.stopped_ms or time.time() * 1000) - status.started_ms if status.started_ms else None
-    )
-    reason = status.reason if status.state in BAD or status.state is RunState.WAITING else None
-    return [
-        run.index,
-        *values,
-        status.state.value,
-        status.exit_code,
-        status.attempts or None,
-        duration(took),
-        reason,
-    ]
-
-
-def _as_json(now: api.Status, details: list[api.RunDetail]) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "experiment": now.kept.id,
-        "name": now.kept.name,
-        "stack": now.kept.stack,
-        "submitted": now.kept.created,
-        "runs": now.runs,
-        "counts": {state.value: count for state, count in now.counts.items()},
-        "unsent": now.unsent,
-        "over": now.over,
+def _json(progress: Progress) -> dict[str, Any]:
+    kept = progress.kept
+    return {
+        "experiment": kept.id,
+        "name": kept.name,
+        "stack": kept.stack,
+        "account": kept.scope.account,
+        "region": kept.scope.region,
+        "command": kept.experiment.command,
+        "image": kept.experiment.image,
+        "runs": progress.runs,
+        "states": {state.value: count for state, count in progress.counts.items()},
+        "over": progress.is_over,
+        "sent_at": progress.sent_at,
+        "ended_at": progress.ended_at,
+        "reason": progress.reason,
         "jobs": [
-            {"name": row.name, "id": row.job_id, "queue": row.queue_name, "size": row.size}
-            for row in now.rows
+            {"id": row.job_id, "name": row.name, "queue": row.queue_name, "runs": row.runs}
+            for row in progress.rows
         ],
     }
-    if details:
-        answer["details"] = [
-            {
-                "run": detail.run.index,
-                "parameters": dict(detail.run.parameters),
-                "seed": detail.run.seed,
-                "wandb_run_id": detail.run.wandb_run_id,
-                **msgspec.to_builtins(detail.status),
-            }
-            for detail in details
-        ]
-    return answer
 
 
-def _exit_code(now: api.Status) -> int:
-    return 1 if any(now.counts.get(state) for state in BAD) else 0
+def _run_json(view: RunView) -> dict[str, Any]:
+    run = view.run
+    fields: dict[str, Any] = msgspec.to_builtins(view)
+    del fields["run"]
+    return {
+        "run": run.index,
+        "parameters": dict(run.parameters),
+        "seed": run.seed,
+        "wandb_run_id": run.wandb_run_id,
+        **fields,
+    }

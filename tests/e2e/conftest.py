@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-import sandbox.provider
+from sandbox.provider.plugin import install
 from sandbox.testing import Running, running
 from submit.fleet import Fleet, parse_fleet
 
@@ -25,7 +25,6 @@ PROGRAMS = ("pulumi", "pulumi-language-python")
 SEARCHED = os.pathsep.join(
     [str(ROOT / ".pulumi-bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
 )
-PROVIDER = Path(sandbox.provider.__file__).parent / "bin"
 
 
 class Failed(Exception):
@@ -149,8 +148,8 @@ def _short(urn: str) -> str:
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     with running() as sandbox_:
-        for folder in ("pulumi", "pulumi-home"):
-            (sandbox_.dir / folder).mkdir()
+        (sandbox_.dir / "pulumi").mkdir()
+        install(Path(sandbox_.env()["PULUMI_HOME"]))
         yield Account(sandbox_)
 
 
@@ -165,8 +164,7 @@ def environment(account: Account) -> Iterator[dict[str, str]]:
         for key, value in os.environ.items()
         if not re.match("AWS_|PULUMI_|RUNFLEET_|COV", key)
     }
-    path = os.pathsep.join([str(PROVIDER), SEARCHED])
-    yield {**clean, **account.sandbox.env(), "PATH": path}
+    yield {**clean, **account.sandbox.env(), "PATH": SEARCHED}
     assert _providers_of(account.sandbox) == []
 
 

@@ -120,7 +120,8 @@ def test_env_survives_odd_folder_names(folder: Path) -> None:
     assert env["RUNFLEET_SANDBOX_DIR"] == str(folder / ".sandbox")
     assert env["RUNFLEET_HOME"] == str(folder / ".sandbox" / "home")
     assert not Path(env["AWS_CONFIG_FILE"]).exists()
-    assert env["PATH"].partition(":")[0].endswith("sandbox/provider/bin")
+    (plugin,) = Path(env["PULUMI_HOME"]).glob("plugins/resource-aws-v*/pulumi-resource-aws")
+    assert os.access(plugin, os.X_OK)
 
 
 def test_its_key_is_in_no_process_list_and_no_readable_file(folder: Path) -> None:
@@ -200,6 +201,15 @@ def test_in_the_foreground_it_ends_with_a_signal(folder: Path, number: int) -> N
         process.send_signal(number)
         assert process.wait(timeout=30) == 0
         assert process.stderr.read() == ""
+    assert not (folder / ".sandbox").exists()
+
+
+def test_what_clients_make_after_down_is_no_hindrance(folder: Path) -> None:
+    """Submit and Pulumi make their folders anew while the sandbox's variables still stand."""
+    for name in ("home", "pulumi-home"):
+        (folder / ".sandbox" / name).mkdir(parents=True)
+    assert sandbox(folder, "up").returncode == 0
+    assert sandbox(folder, "down").returncode == 0
     assert not (folder / ".sandbox").exists()
 
 

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from sandbox.provider.__main__ import VERSION
 from sandbox.provider.functions import FUNCTIONS
 from sandbox.provider.kind import Kind
-from sandbox.provider.server import kinds
+from sandbox.provider.kinds import KINDS
+from sandbox.provider.plugin import VERSION
 
 from . import declared
 from .conftest import Engine
-
-KINDS = list(kinds().values())
 
 
 def token_of(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.provider.server import kinds
+from sandbox.provider.kinds import BY_TOKEN
 from sandbox.testing import Running
 
 from .cases import CASE_NAMES, Case, Ground, cases
@@ -33,7 +33,7 @@ def made(engine: Engine, case: Case) -> Iterator[Made]:
 def test_created_reads_back_as_it_was_asked_for(made: Made) -> None:
     """A refresh right after an update shows no change, and no property is forgotten."""
     assert made.read() == (made.inputs, made.state)
-    assert set(made.state) <= kinds()[made.token].outputs
+    assert set(made.state) <= BY_TOKEN[made.token].outputs
 
 
 def test_outputs_have_the_declared_types(made: Made) -> None:
@@ -44,7 +44,7 @@ def test_preview_knows_what_the_program_gave(made: Made, case: Case) -> None:
     """And that all else is not known yet."""
     state = made.preview_create()
     assert {key: state[key] for key in case.inputs} == case.inputs
-    assert set(state) == kinds()[made.token].outputs
+    assert set(state) == BY_TOKEN[made.token].outputs
 
 
 def test_the_same_inputs_change_nothing(made: Made, case: Case) -> None:
@@ -90,7 +90,7 @@ def test_every_type_and_every_property_has_a_case(ground: Ground) -> None:
     for case in cases(ground).values():
         for inputs in (case.inputs, *case.edits, *case.replacing):
             given.setdefault(case.token, set()).update(paths(inputs))
-    for token, kind in kinds().items():
+    for token, kind in BY_TOKEN.items():
         nested = {f"{path}.{name}" for path, names in kind.nested.items() for name in names}
         assert kind.inputs | nested <= given[token], token
 

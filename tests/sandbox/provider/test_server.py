@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pulumi.runtime.proto import provider_pb2, status_pb2
 
-import sandbox.provider
 from sandbox.provider import wire
 from sandbox.provider.cloud import Failed
+from sandbox.provider.plugin import LAUNCHER, install
 from sandbox.provider.server import Provider
 from sandbox.testing import Running
 
@@ -32,7 +32,6 @@ GROUP = "aws:ec2/securityGroup:SecurityGroup"
 PROFILE = "aws:iam/instanceProfile:InstanceProfile"
 ENVIRONMENT = "aws:batch/computeEnvironment:ComputeEnvironment"
 LOGS = "aws:cloudwatch/logGroup:LogGroup"
-LAUNCHER = Path(sandbox.provider.__file__).parent / "bin" / "pulumi-resource-aws"
 
 
 def refusal(call: Any) -> Any:
@@ -339,6 +338,18 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(), VALUES))
 def test_values_come_through_the_wire_unchanged(properties: dict[str, Any]) -> None:
     assert wire.load(wire.dump(properties)) == properties
+
+
+def test_plugin_is_put_where_the_engine_looks_for_it(tmp_path: Path) -> None:
+    """Again and again, and also when it led to a clone that is gone."""
+    install(tmp_path)
+    install(tmp_path)
+    (link,) = tmp_path.glob("plugins/resource-aws-v*/pulumi-resource-aws")
+    assert os.access(link, os.X_OK)
+    link.unlink()
+    link.symlink_to(tmp_path / "gone")
+    install(tmp_path)
+    assert link.resolve() == LAUNCHER
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
-"""AWS Batch: compute environments and job queues."""
+"""Batch compute environments. Speaks boto3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sandbox.provider.cloud import Cloud, Failed
-from sandbox.provider.kind import Kind, changed_tags, tags_of, with_tags
+from sandbox.provider.kind import Kind, with_tags
+from sandbox.provider.kinds.batch import settled, tagged, update_tags
 from sandbox.provider.wire import Properties
 
 _RESOURCES = {
@@ -116,7 +116,7 @@ class ComputeEnvironment(Kind):
         return {"computeResources"} if frozen else set()
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        optional = _tagged(inputs)
+        optional = tagged(inputs)
         if inputs.get("serviceRole"):
             optional["serviceRole"] = inputs["serviceRole"]
         if inputs.get("computeResources"):
@@ -143,7 +143,6 @@ class ComputeEnvironment(Kind):
         found = self._detail(cloud, resource_id)
         if found is None:
             return None
-        linked = "/aws-service-role/" in found["serviceRole"]
         state = {
             "arn": found["computeEnvironmentArn"],
             "computeResources": _from_batch(found["computeResources"]),
@@ -152,7 +151,7 @@ class ComputeEnvironment(Kind):
             "name": found["computeEnvironmentName"],
             "namePrefix": inputs.get("namePrefix", ""),
             "region": cloud.region,
-            "serviceRole": found["serviceRole"] if inputs.get("serviceRole") or linked else None,
+            "serviceRole": found["serviceRole"],
             "state": found["state"],
             "status": found["status"],
             "statusReason": found.get("statusReason"),
@@ -175,7 +174,7 @@ class ComputeEnvironment(Kind):
                 computeEnvironment=resource_id, **request
             )
         self.complete(cloud, resource_id, new)
-        _update_tags(cloud, self._detail(cloud, resource_id)["computeEnvironmentArn"], old, new)
+        update_tags(cloud, self._detail(cloud, resource_id)["computeEnvironmentArn"], old, new)
 
     def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
         _ = state
@@ -199,135 +198,12 @@ class ComputeEnvironment(Kind):
         cloud.wait(f"deleting {resource_id}", gone)
 
     def _settled(self, cloud: Cloud, name: str, *, invalid_too: bool = False) -> Any:
-        return _settled(cloud, name, self._detail, invalid_too=invalid_too)
+        return settled(cloud, name, self._detail, invalid_too=invalid_too)
 
     @staticmethod
     def _detail(cloud: Cloud, name: str) -> Any:
         found = cloud.client("batch").describe_compute_environments(computeEnvironments=[name])
         return (found["computeEnvironments"] or [None])[0]
-
-
-class JobQueue(Kind):
-    token = "aws:batch/jobQueue:JobQueue"  # noqa: S105 # Pulumi's word for a type
-    label = "Batch Job Queue"
-    inputs = frozenset(
-        {
-            "computeEnvironmentOrders",
-            "jobStateTimeLimitActions",
-            "name",
-            "priority",
-            "region",
-            "state",
-            "tags",
-        }
-    )
-    nested: ClassVar = {
-        "computeEnvironmentOrders": frozenset({"computeEnvironment", "order"}),
-        "jobStateTimeLimitActions": frozenset({"action", "maxTimeSeconds", "reason", "state"}),
-    }
-    required = frozenset({"priority", "state"})
-    outputs = inputs | {"arn", "schedulingPolicyArn", "tagsAll", "timeouts"}
-    name_length = 128
-
-    def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
-        made = cloud.client("batch").create_job_queue(
-            jobQueueName=name,
-            state=inputs["state"],
-            priority=inputs["priority"],
-            computeEnvironmentOrder=inputs.get("computeEnvironmentOrders", []),
-            jobStateTimeLimitActions=inputs.get("jobStateTimeLimitActions", []),
-            **_tagged(inputs),
-        )
-        return str(made["jobQueueArn"])
-
-    def complete(self, cloud: Cloud, resource_id: str, inputs: Properties) -> None:
-        _ = inputs
-        _settled(cloud, resource_id, self._detail)
-
-    def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
-        _ = inputs
-        found = self._detail(cloud, resource_id)
-        if found is None:
-            return None
-        state = {
-            "arn": found["jobQueueArn"],
-            "computeEnvironmentOrders": found["computeEnvironmentOrder"],
-            "jobStateTimeLimitActions": found.get("jobStateTimeLimitActions", []),
-            "name": found["jobQueueName"],
-            "priority": found["priority"],
-            "region": cloud.region,
-            "schedulingPolicyArn": found.get("schedulingPolicyArn"),
-            "state": found["state"],
-            "timeouts": None,
-        }
-        return with_tags(state, found["tags"])
-
-    def update(self, cloud: Cloud, resource_id: str, old: Properties, new: Properties) -> None:
-        names = {
-            "state": "state",
-            "priority": "priority",
-            "computeEnvironmentOrders": "computeEnvironmentOrder",
-            "jobStateTimeLimitActions": "jobStateTimeLimitActions",
-        }
-        empty: dict[str, Any] = {"jobStateTimeLimitActions": [], "computeEnvironmentOrders": []}
-        request = {
-            theirs: new.get(ours, empty.get(ours))
-            for ours, theirs in names.items()
-            if old.get(ours) != new.get(ours)
-        }
-        if request:
-            cloud.client("batch").update_job_queue(jobQueue=resource_id, **request)
-        self.complete(cloud, resource_id, new)
-        _update_tags(cloud, resource_id, old, new)
-
-    def delete(self, cloud: Cloud, resource_id: str, state: Properties) -> None:
-        _ = state
-        batch = cloud.client("batch")
-        found = self._detail(cloud, resource_id)
-        if found is None:
-            return
-        if found["status"] != "DELETING":
-            _settled(cloud, resource_id, self._detail, invalid_too=True)
-            if found["state"] != "DISABLED":
-                batch.update_job_queue(jobQueue=resource_id, state="DISABLED")
-                _settled(cloud, resource_id, self._detail, invalid_too=True)
-            batch.delete_job_queue(jobQueue=resource_id)
-        cloud.wait(f"deleting {resource_id}", lambda: self._detail(cloud, resource_id) is None)
-
-    @staticmethod
-    def _detail(cloud: Cloud, arn: str) -> Any:
-        found = cloud.client("batch").describe_job_queues(jobQueues=[arn])["jobQueues"]
-        return (found or [None])[0]
-
-
-def _tagged(inputs: Properties) -> dict[str, Any]:
-    """The tags as an argument: Batch takes no empty ones."""
-    tags = tags_of(inputs)
-    return {"tags": tags} if tags else {}
-
-
-def _settled(
-    cloud: Cloud,
-    resource_id: str,
-    detail: Callable[[Cloud, str], Any],
-    *,
-    invalid_too: bool = False,
-) -> Any:
-    """The detail of something that is no longer changing.
-
-    Raises Failed when it is INVALID, with AWS's reason.
-    """
-
-    def found() -> Any:
-        now = detail(cloud, resource_id)
-        if now is None:
-            raise Failed(f"{resource_id} is gone")
-        return now if now["status"] in {"VALID", "INVALID"} else None
-
-    now = cloud.wait(f"waiting for {resource_id}", found)
-    if now["status"] == "INVALID" and not invalid_too:
-        raise Failed(f"it is INVALID: {now.get('statusReason')}")
-    return now
 
 
 def _updatable(service_role: str | None, strategy: str | None) -> bool:
@@ -360,15 +236,3 @@ def _from_batch(resources: dict[str, Any]) -> Properties:
     mapped: Properties = {ours: resources.get(theirs) for ours, theirs in _RESOURCES.items()}
     mapped["ec2Configurations"] = resources.get("ec2Configuration", [])
     return mapped
-
-
-def _update_tags(cloud: Cloud, arn: str, old: Properties, new: Properties) -> None:
-    put, gone = changed_tags(tags_of(old), tags_of(new))
-    batch = cloud.client("batch")
-    if put:
-        batch.tag_resource(resourceArn=arn, tags=put)
-    if gone:
-        batch.untag_resource(resourceArn=arn, tagKeys=gone)
-
-
-KINDS: tuple[Kind, ...] = (ComputeEnvironment(), JobQueue())

@@ -1,4 +1,4 @@
-"""CloudWatch Logs: log groups."""
+"""Log groups of CloudWatch Logs. Speaks boto3."""
 
 from __future__ import annotations
 
@@ -81,6 +81,3 @@ class LogGroup(Kind):
         )
         found = (group for page in pages for group in page["logGroups"])
         return next((group for group in found if group["logGroupName"] == name), None)
-
-
-KINDS: tuple[Kind, ...] = (LogGroup(),)

@@ -1,0 +1,56 @@
+"""Tables on standard output: coloured and as narrow as the terminal, plain where there is none.
+
+Loads rich, which takes as long as a whole dry run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from submit.states import RunState
+
+STYLES = {
+    RunState.DONE: "green",
+    RunState.RUNNING: "cyan",
+    RunState.STARTING: "cyan",
+    RunState.FAILED: "bold red",
+    RunState.LOST: "yellow",
+    RunState.CANCELLED: "yellow",
+}
+WIDE = 1000
+"""Columns where no terminal sets a limit: a line a row, for grep and awk."""
+
+Cell = str | int | RunState | None
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Rich's console: it heeds NO_COLOR, and has no colours where no terminal is."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else int(os.environ.get("COLUMNS") or WIDE)
+    return Console(stderr=stderr, highlight=False, width=width, soft_wrap=not stream.isatty())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """One line a row; a column of numbers is set to the right."""
+    rows = list(rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for place, column in enumerate(columns):
+        cells = [row[place] for row in rows]
+        numbers = all(isinstance(cell, int) or cell is None for cell in cells)
+        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    console().print(table)
+
+
+def _text(cell: Cell) -> Text:
+    if isinstance(cell, RunState):
+        return Text(cell.value, style=STYLES.get(cell, ""))
+    return Text("" if cell is None else f"{cell}")

@@ -1,0 +1,71 @@
+"""Amounts, times and progress as people read them; JSON. Imports nothing that a dry run lacks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from submit.experiment import Run
+    from submit.progress import Progress
+    from submit.states import RunState
+
+
+def show_json(value: Any) -> None:
+    """To standard output, two spaces deep."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def say(text: str) -> None:
+    """To the person at the terminal: standard error, where it is in no program's way."""
+    click.echo(text, err=True)
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """`1 run`, `6 runs`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def seconds(amount: float) -> str:
+    """`41 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`: the two largest units."""
+    left = max(0, round(amount))
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    parts: list[str] = []
+    for unit, size in units:
+        count, left = divmod(left, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+        if len(parts) == 2:  # noqa: PLR2004 # more would be false precision
+            break
+    return " ".join(parts)
+
+
+def number(value: float) -> str:
+    """Four significant digits, and no exponent where people would not write one."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 1000 or value.is_integer() else f"{value:.4g}"  # noqa: PLR2004 # four digits
+
+
+def run_text(run: Run) -> str:
+    """`env-id=CartPole-v1 seed=2`."""
+    parts = [f"{name}={value}" for name, value in run.parameters]
+    parts += [] if run.seed is None else [f"seed={run.seed}"]
+    return " ".join(parts)
+
+
+def counts_text(counts: Mapping[RunState, int]) -> str:
+    """`4 done, 2 running`."""
+    return ", ".join(f"{count:,} {state.value}" for state, count in counts.items())
+
+
+def progress_text(progress: Progress) -> str:
+    """`6 runs: 4 done, 2 running`."""
+    return f"{plural(progress.runs, 'run')}: {counts_text(progress.counts)}"

@@ -1,0 +1,102 @@
+"""What runs have printed, once or as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from submit.backends import Backend, LogLine
+from submit.experiment import Run
+from submit.progress import Progress
+from submit.runs import RunView, fetch_runs
+from submit.session import Session
+from submit.states import OVER, RunState
+
+FOLLOW_AT_ONCE = 50
+"""Runs that can be followed together: CloudWatch gives an account 25 GetLogEvents a second."""
+CALLS_A_SECOND = 10
+LATE_S = 3.0
+"""How long after a run's end its last lines may still come."""
+
+
+def read_log(group: str, view: RunView, backend: Backend, tail: int | None) -> Iterator[LogLine]:
+    """What the run has printed, its attempts one after the other; with `tail` the last so many
+    lines of its last attempt that has any.
+    """
+    if tail is None:
+        for stream in view.streams:
+            for lines, _ in _pages(group, stream, backend, None):
+                yield from lines
+        return
+    for stream in reversed(view.streams):
+        lines = backend.tail(group, stream, tail)
+        if lines:
+            yield from lines
+            return
+
+
+def follow_logs(
+    session: Session,
+    look: Callable[[], Progress],
+    runs: Sequence[Run],
+    *,
+    tail: int | None,
+) -> Iterator[tuple[RunView, LogLine]]:
+    """Each line of the runs, with the run as it was when the line came, until all have ended.
+
+    `look` tells how the experiment stands. With `tail` only the last lines of what is there
+    already come.
+    """
+    followed = _Followed(tail)
+    ended_at: float | None = None
+    while True:
+        progress = look()
+        backend = session.backend(progress.kept.scope.region)
+        views = fetch_runs(progress, backend, runs)
+        for view in views:
+            for line in followed.new_lines(progress.kept.log_group, view, backend):
+                yield view, line
+        now = session.clock.time()
+        if all(view.state in OVER | {RunState.UNKNOWN, RunState.UNSENT} for view in views):
+            ended_at = ended_at or now
+            if now - ended_at >= LATE_S:
+                return
+        session.clock.sleep(max(1.0, len(runs) / CALLS_A_SECOND))
+
+
+class _Followed:
+    """Where the reading of each stream stands."""
+
+    def __init__(self, tail: int | None) -> None:
+        self._tail = tail
+        self._tokens: dict[str, str | None] = {}
+
+    def new_lines(self, group: str, view: RunView, backend: Backend) -> Iterator[LogLine]:
+        for stream in view.streams:
+            if stream not in self._tokens and self._tail:
+                lines = list(self._read(group, stream, backend))
+                yield from lines[-self._tail :]
+            else:
+                yield from self._read(group, stream, backend)
+
+    def _read(self, group: str, stream: str, backend: Backend) -> Iterator[LogLine]:
+        for lines, token in _pages(group, stream, backend, self._tokens.get(stream)):
+            self._tokens[stream] = token
+            yield from lines
+
+
+def _pages(
+    group: str, stream: str, backend: Backend, token: str | None
+) -> Iterator[tuple[list[LogLine], str | None]]:
+    """The stream from `token` on, with the token behind each page.
+
+    Its end is the same token again; but GetLogEvents may also give a fresh one for ever, and an
+    empty page before the end. So the second empty page in a row is taken for the end, too.
+    """
+    empty = 0
+    while empty < 2:  # noqa: PLR2004 # see above
+        lines, following = backend.follow(group, stream, token)
+        yield lines, following
+        if following == token:
+            return
+        empty = 0 if lines else empty + 1
+        token = following
