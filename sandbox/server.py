@@ -24,6 +24,7 @@ from sandbox.batch.account import MOTO, Account
 from sandbox.batch.errors import ClientError
 from sandbox.batch.service import Batch
 from sandbox.client import CONTROL, KEY_HEADER
+from sandbox.conditions import Conditions
 from sandbox.control import Control
 from sandbox.faults import Fault, Faults
 from sandbox.listening import App, Environ, StartResponse, hang_up
@@ -54,17 +55,22 @@ class Sandbox:
         work_dir: Path,
         image_root: Path,
         grace_s: float,
+        boot_s: float = 0.0,
+        idle_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
         self.region = region
         self.key = "SANDBOX" + secrets.token_hex(12).upper()
         self.faults = Faults()
+        self.conditions = Conditions(self.faults.note)
         self._options: dict[str, Any] = {
             "slots": slots,
             "work_dir": work_dir,
             "image_root": image_root,
             "grace_s": grace_s,
+            "boot_s": boot_s,
+            "idle_s": idle_s,
             "clock": clock,
         }
         self._control = Control(self.faults, status=self._status, interrupt=self._interrupt)
@@ -90,7 +96,7 @@ class Sandbox:
         region = region or self.region
         with self._lock:
             if region not in self._batches:
-                self._batches[region] = Batch(Account(region), **self._options)
+                self._batches[region] = Batch(Account(region), self.conditions, **self._options)
                 self._batches[region].scheduler.start()
             return self._batches[region]
 

@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, nodes
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Store
 
-_UNSUPPORTED = ("nodeProperties", "eksProperties", "ecsProperties", "consumableResourceProperties")
+_UNSUPPORTED = ("eksProperties", "ecsProperties", "consumableResourceProperties")
 _CONTAINER_MEMBERS = frozenset(
     {
         "image",
@@ -26,6 +26,7 @@ _CONTAINER_MEMBERS = frozenset(
         "logConfiguration",
         "secrets",
         "user",
+        "instanceType",
     }
 )
 _NUMBERS = {"VCPU": limits.VCPUS, "MEMORY": limits.MEMORY_MIB, "GPU": limits.GPUS}
@@ -37,17 +38,12 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     if not re.fullmatch(limits.NAME, name):
         raise ClientError(f"jobDefinitionName {name!r} is not a legal name")
     limits.DEFINITION_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
-    if request["type"] != "container":
-        raise ClientError("this sandbox has job definitions of type container only")
     for member in _UNSUPPORTED:
         if request.get(member) is not None:
             raise ClientError(f"this sandbox does not have {member} of job definitions")
     if request.get("platformCapabilities", ["EC2"]) != ["EC2"]:
         raise ClientError("this sandbox has the platform capability EC2 only")
-    container = request.get("containerProperties")
-    if not container:
-        raise ClientError("containerProperties must be provided for a container job definition")
-    _check_container(container)
+    _check_properties(request)
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
     limits.TAGS.check(len(request.get("tags", {})))
@@ -147,7 +143,24 @@ def check_command(command: list[str]) -> None:
         raise ClientError("command must not hold an empty string")
 
 
-def _check_container(container: dict[str, Any]) -> None:
+def _check_properties(request: dict[str, Any]) -> None:
+    """The properties of the definition's type, and of no other."""
+    container, node = request.get("containerProperties"), request.get("nodeProperties")
+    if request["type"] == "multinode":
+        if container:
+            raise ClientError("containerProperties is not for multinode job definitions")
+        nodes.check_definition(node, check_container)
+        return
+    if node:
+        raise ClientError("nodeProperties is for multinode job definitions")
+    if not container:
+        raise ClientError("containerProperties must be provided for a container job definition")
+    if container.get("instanceType"):
+        raise ClientError("containerProperties.instanceType is for multinode job definitions")
+    check_container(container)
+
+
+def check_container(container: dict[str, Any]) -> None:
     unknown = sorted(set(container) - _CONTAINER_MEMBERS)
     if unknown:
         raise ClientError(f"this sandbox does not have containerProperties.{unknown[0]}")

@@ -144,7 +144,7 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 
 def instance_types(environment: Resource) -> list[InstanceType]:
     """All types that the environment may start."""
-    names = environment.detail["computeResources"].get("instanceTypes", [])
+    names = environment.detail.get("computeResources", {}).get("instanceTypes", [])
     return [found for name in names for found in expand(name)]
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox.batch import dependencies, limits, states
+from sandbox.batch import dependencies, limits, nodes, states
 from sandbox.batch.definitions import (
     check_command,
     check_environment,
@@ -24,7 +24,6 @@ from sandbox.batch.paging import paged
 from sandbox.batch.store import Array, Job, Store, new_id
 
 _UNSUPPORTED = (
-    "nodeOverrides",
     "eksPropertiesOverride",
     "ecsPropertiesOverride",
     "consumableResourcePropertiesOverride",
@@ -43,12 +42,18 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     if definition["status"] != "ACTIVE":
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
     dependencies.check(store, request)
+    _check_kind(definition, request)
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
     limits.TAGS.check(len(request.get("tags", {})))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
     if "arrayProperties" in request:
         job.array = Array(request["arrayProperties"]["size"])
+    if definition["type"] == "multinode":
+        properties, overrides = definition["nodeProperties"], request.get("nodeOverrides", {})
+        job.nodes = nodes.make(
+            job, properties, overrides, lambda c, o: _merge_container(c, o, spec["parameters"])
+        )
     store.jobs[job_id] = job
     few = len(spec["tags"]) <= limits.TAGS.at_most  # else it is taken, and will fail
     store.tags[job.arn] = dict(spec["tags"] if few else request.get("tags", {}))
@@ -69,9 +74,8 @@ def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     RUNNING only unless a status is given; a filter ignores the status (API Reference).
     """
     filters = request.get("filters", [])
-    if request.get("multiNodeJobId"):
-        raise ClientError("this sandbox does not have multi-node jobs")
-    if bool(request.get("jobQueue")) == bool(request.get("arrayJobId")):
+    places = ("jobQueue", "arrayJobId", "multiNodeJobId")
+    if sum(bool(request.get(place)) for place in places) != 1:
         raise ClientError("one of jobQueue, arrayJobId and multiNodeJobId must be given")
     if len(filters) > 1:
         raise ClientError("only one filter is supported")
@@ -90,6 +94,8 @@ def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJob: ends what has not started; what runs is left alone (API Reference)."""
     job = _existing(store, request["jobId"])
+    if job.parent and job.parent.nodes:
+        return {}  # a node does not wait by itself
     if job.array:
         job.cancelled = job.status not in states.OVER
         end_unstarted(job, request["reason"], now_ms, cancelled=True)
@@ -174,35 +180,41 @@ def job_detail(store: Store, job: Job) -> dict[str, Any]:
         "platformCapabilities": ["EC2"],
         "isCancelled": job.cancelled,
         "isTerminated": job.terminated,
-        "container": spec["container"] | job.container,
     }
+    if job.nodes:
+        detail["nodeProperties"] = spec["nodeProperties"]
+    else:
+        detail["container"] = spec["container"] | job.container
+    if job.parent and job.parent.nodes:
+        detail["nodeDetails"] = {
+            "nodeIndex": job.index,
+            "isMainNode": job is job.parent.nodes.main_node,
+        }
     if job.array:
         detail["arrayProperties"] = {
             "statusSummary": dict.fromkeys(states.JOB_MOVES, 0) | job.array.counts,
             "size": job.array.size,
             "statusSummaryLastUpdatedAt": job.stopped_ms or job.created_ms,
         }
-    elif job.index is not None:
+    elif job.parent and job.parent.array:
         detail["arrayProperties"] = {"index": job.index, "statusSummary": {}}
     return detail
 
 
 def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The job: what the definition says with the request's overrides."""
-    container = dict(definition["containerProperties"])
-    overrides = request.get("containerOverrides", {})
-    if overrides.get("command"):
-        container["command"] = overrides["command"]
-    pairs = {p["name"]: p.get("value", "") for p in container.get("environment", [])}
-    pairs |= {p["name"]: p.get("value", "") for p in overrides.get("environment", [])}
-    container["environment"] = [{"name": k, "value": v} for k, v in pairs.items()]
-    requirements = {r["type"]: r["value"] for r in container.get("resourceRequirements", [])}
-    requirements |= {r["type"]: r["value"] for r in overrides.get("resourceRequirements", [])}
-    container["resourceRequirements"] = [
-        {"type": kind, "value": value} for kind, value in requirements.items()
-    ]
     parameters = {**definition.get("parameters", {}), **request.get("parameters", {})}
-    container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
+    own: dict[str, Any] = {}
+    if definition["type"] == "multinode":
+        properties, overrides = definition["nodeProperties"], request.get("nodeOverrides", {})
+        own["nodeProperties"] = properties | {
+            "numNodes": overrides.get("numNodes", properties["numNodes"])
+        }
+        own["instanceType"] = nodes.instance_type(properties, overrides)
+    else:
+        overrides = request.get("containerOverrides", {})
+        container = definition["containerProperties"]
+        own["container"] = _merge_container(container, overrides, parameters)
     timeout = request.get("timeout") or definition.get("timeout")
     tags = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
     return {
@@ -215,11 +227,29 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         | (request.get("retryStrategy") or definition.get("retryStrategy") or {}),
         "parameters": parameters,
         "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
-        "container": container,
         "overrides": overrides,
+        **own,
         "tags": tags | request.get("tags", {}),
         **({"timeout": timeout} if timeout else {}),
     }
+
+
+def _merge_container(
+    container: dict[str, Any], overrides: dict[str, Any], parameters: dict[str, str]
+) -> dict[str, Any]:
+    container = dict(container)
+    if overrides.get("command"):
+        container["command"] = overrides["command"]
+    pairs = {p["name"]: p.get("value", "") for p in container.get("environment", [])}
+    pairs |= {p["name"]: p.get("value", "") for p in overrides.get("environment", [])}
+    container["environment"] = [{"name": k, "value": v} for k, v in pairs.items()]
+    requirements = {r["type"]: r["value"] for r in container.get("resourceRequirements", [])}
+    requirements |= {r["type"]: r["value"] for r in overrides.get("resourceRequirements", [])}
+    container["resourceRequirements"] = [
+        {"type": kind, "value": value} for kind, value in requirements.items()
+    ]
+    container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
+    return container
 
 
 def _refer(argument: str, parameters: dict[str, str]) -> str:
@@ -243,6 +273,22 @@ def _check_request(request: dict[str, Any]) -> None:
         limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
 
 
+def _check_kind(definition: dict[str, Any], request: dict[str, Any]) -> None:
+    """Each kind of job has its own members (API Reference, SubmitJob)."""
+    multinode = definition["type"] == "multinode"
+    overrides = request.get("nodeOverrides")
+    if overrides and not multinode:
+        raise ClientError("nodeOverrides is for multi-node jobs")
+    if not multinode:
+        return
+    for member in ("arrayProperties", "containerOverrides"):
+        if request.get(member):
+            raise ClientError(f"{member} is not for multi-node jobs")
+    nodes.check_overrides(definition["nodeProperties"], overrides or {})
+    for item in (overrides or {}).get("nodePropertyOverrides", []):
+        _check_overrides(item.get("containerOverrides", {}) | {"instanceType": None})
+
+
 def _check_overrides(overrides: dict[str, Any]) -> None:
     if overrides.get("instanceType"):
         raise ClientError("instanceType is for multi-node jobs")
@@ -252,12 +298,15 @@ def _check_overrides(overrides: dict[str, Any]) -> None:
 
 
 def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
-    if request.get("arrayJobId"):
-        parent = store.look_at(request["arrayJobId"])
+    parent_id = request.get("arrayJobId") or request.get("multiNodeJobId")
+    if parent_id:
+        parent = store.look_at(parent_id)
         if parent is None:
-            raise ClientError(f"Job {request['arrayJobId']} does not exist")
-        size = parent.array.size if parent.array else 0
-        yield from (parent.look_at_child(index) for index in range(size))
+            raise ClientError(f"Job {parent_id} does not exist")
+        if parent.array and request.get("arrayJobId"):
+            yield from (parent.look_at_child(index) for index in range(parent.array.size))
+        elif parent.nodes and request.get("multiNodeJobId"):
+            yield from parent.nodes.children
     else:
         queue = store.existing_queue(request["jobQueue"])
         for job in reversed(store.jobs.values()):
@@ -319,6 +368,11 @@ def _summary(job: Job) -> dict[str, Any]:
     }
     if job.array:
         summary["arrayProperties"] = {"size": job.array.size}
+    elif job.nodes:
+        summary["nodeProperties"] = {"numNodes": len(job.nodes.children)}
+    elif job.parent and job.parent.nodes:
+        main = job is job.parent.nodes.main_node
+        summary["nodeProperties"] = {"isMainNode": main, "nodeIndex": job.index}
     elif job.index is not None:
         summary["arrayProperties"] = {"index": job.index}
     if job.container:
@@ -338,6 +392,8 @@ def _existing(store: Store, job_id: str) -> Job:
 def _terminate_one(job: Job, reason: str, now_ms: int) -> None:
     if job.status in states.OVER:
         return
+    if job.parent and job.parent.nodes and job.status not in {states.STARTING, states.RUNNING}:
+        return  # a node does not wait by itself
     job.terminated = True
     if job.status in {states.STARTING, states.RUNNING}:
         job.stop = reason

@@ -36,6 +36,8 @@ COMPUTE_ENVIRONMENTS = Limit("compute environments per Region", 50, source=_QUOT
 JOB_QUEUES = Limit("job queues per Region", 50, source=_QUOTAS)
 ENVIRONMENTS_PER_QUEUE = Limit("compute environments per job queue", 3, 1, source=_QUOTAS)
 ARRAY_SIZE = Limit("array size", 10_000, 2, source=_API + "ArrayProperties")
+NODES = Limit("nodes of a multi-node job", 1000, 1, source="User Guide, Multi-node parallel jobs")
+NODE_GROUPS = Limit("node groups of a multi-node job", 5, 1, source="User Guide, Node groups")
 DEPENDENCIES = Limit("dependencies per job", 20, source=_API + "SubmitJob, dependsOn")
 DEFINITION_BYTES = Limit("job definition size in bytes", 24 * 1024, source=_QUOTAS)
 PAYLOAD_BYTES = Limit("SubmitJob payload in bytes", 30 * 1024, source=_QUOTAS)

@@ -12,9 +12,11 @@ from sandbox.batch import definitions, environments, jobs, limits, queues, turns
 from sandbox.batch.account import Account
 from sandbox.batch.errors import BatchError, ClientError
 from sandbox.batch.executor import Executor
+from sandbox.batch.machines import Machines
 from sandbox.batch.protocol import Protocol
 from sandbox.batch.scheduler import Scheduler
 from sandbox.batch.store import Store, new_id
+from sandbox.conditions import Conditions
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -25,17 +27,26 @@ class Batch:
     def __init__(
         self,
         account: Account,
+        conditions: Conditions,
         *,
         slots: int,
         work_dir: Path,
         image_root: Path,
         grace_s: float,
+        boot_s: float,
+        idle_s: float,
         clock: Callable[[], float],
     ) -> None:
         self.store = Store(account)
         self._executor = Executor(image_root, grace_s)
         self.scheduler = Scheduler(
-            self.store, self._executor, slots=slots, work_dir=work_dir, clock=clock
+            self.store,
+            self._executor,
+            Machines(conditions, boot_s=boot_s, idle_s=idle_s),
+            conditions,
+            slots=slots,
+            work_dir=work_dir,
+            clock=clock,
         )
         self.protocol = Protocol()
         self._operations = self._table()

@@ -121,8 +121,22 @@ class Array:
         self.unstarted.append(index)
 
 
+class Nodes:
+    """A multi-node job's nodes."""
+
+    __slots__ = ("children", "main")
+
+    def __init__(self, children: list[Job], main: int) -> None:
+        self.children = children
+        self.main = main
+
+    @property
+    def main_node(self) -> Job:
+        return self.children[self.main]
+
+
 class Job:
-    """A single job, an array parent (it has an `array`), or one child of it (a `parent`)."""
+    """A single job, a parent (it has an `array` or `nodes`), or a child of one (a `parent`)."""
 
     __slots__ = (
         "arn",
@@ -132,9 +146,11 @@ class Job:
         "cancelled",
         "container",
         "created_ms",
+        "ended",
         "id",
         "index",
         "name",
+        "nodes",
         "parent",
         "spec",
         "started_ms",
@@ -167,20 +183,26 @@ class Job:
         self.parent: Job | None = None
         self.index: int | None = None
         self.array: Array | None = None
+        self.nodes: Nodes | None = None
+        self.ended: Any = None
+        """Of a multi-node job, how its main node ended, until all nodes have."""
 
     def move(self, status: str, reason: str | None = None) -> None:
         """Another state; the parent's counts follow."""
         old, self.status = self.status, states.move(states.JOB_MOVES, self.status, status)
         if reason is not None:
             self.status_reason = reason
-        if self.parent is not None:
-            assert self.parent.array is not None
+        if self.parent is not None and self.parent.array is not None:
             counts = self.parent.array.counts
             counts[old] -= 1
             counts[status] = counts.get(status, 0) + 1
             if status in states.OVER:
                 assert self.index is not None
                 self.parent.array.ended.append(self.index)
+        if self.nodes and status in {states.PENDING, states.RUNNABLE, states.FAILED}:
+            for node in self.nodes.children:  # they begin one by one, and wait together
+                if node.status not in states.OVER:
+                    node.move(status, reason)
 
     def child(self, index: int) -> Job:
         """The child of that index, made when something happens to it."""
@@ -255,6 +277,8 @@ class Store:
         return self._find(job_id, Job.child)
 
     def _find(self, job_id: str, child_of: Callable[[Job, int], Job]) -> Job | None:
+        if "#" in job_id:
+            return self._find_node(*job_id.split("#", 1))
         parent_id, colon, index = job_id.partition(":")
         job = self.jobs.get(parent_id)
         if job is None or not colon:
@@ -263,6 +287,13 @@ class Store:
         if not job.array or not legal or int(index) >= job.array.size:
             return None
         return child_of(job, int(index))
+
+    def _find_node(self, parent_id: str, index: str) -> Job | None:
+        job = self.jobs.get(parent_id)
+        legal = job and job.nodes and re.fullmatch(r"0|[1-9][0-9]{0,3}", index)
+        if not job or not job.nodes or not legal or int(index) >= len(job.nodes.children):
+            return None
+        return job.nodes.children[int(index)]
 
     def find_definition(self, name_or_arn: str) -> dict[str, Any] | None:
         """The definition of that name (its latest active revision), name:revision or ARN."""

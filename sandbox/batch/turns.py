@@ -13,27 +13,24 @@ FRONT_MS = 1000
 """A snapshot is no older than that; AWS makes one now and then, too."""
 
 
-def runnable(job: Job) -> Iterator[Job]:
-    """The job or its children that could start now, in their order, until one of them does not.
-
-    Whoever starts one takes it from its array before the next is asked for.
-    """
+def runnable(job: Job, most: int) -> list[Job]:
+    """The job, or the first of its children that could start now, in their order."""
     array = job.array
     if array is None:
-        if job.status == states.RUNNABLE:
-            yield job
-        return
-    while array.again:
-        if array.again[0].status == states.RUNNABLE:
-            yield array.again[0]
-        else:  # it was ended before its turn
-            array.again.popleft()
-    while array.unstarted and array.unstarted_status == states.RUNNABLE:
-        child = job.child(array.unstarted[0])
-        if child.status == states.RUNNABLE:
-            yield child
-        else:
-            array.unstarted.popleft()
+        return [job] if job.status == states.RUNNABLE else []
+    while array.again and array.again[0].status != states.RUNNABLE:
+        array.again.popleft()  # it was ended before its turn
+    found = [child for child in islice(array.again, most) if child.status == states.RUNNABLE]
+    if array.unstarted_status == states.RUNNABLE:
+        while array.unstarted and len(found) < most:
+            children = [job.child(i) for i in islice(array.unstarted, most - len(found))]
+            ended = [child for child in children if child.status != states.RUNNABLE]
+            if not ended:
+                return found + children
+            for child in ended:
+                assert child.index is not None
+                array.unstarted.remove(child.index)
+    return found
 
 
 def front(old: Front | None, waiting: Iterable[Job], now_ms: int) -> Front:

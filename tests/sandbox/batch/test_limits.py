@@ -56,7 +56,7 @@ REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100
         ({"timeout": {"attemptDurationSeconds": 59}}, "attemptDurationSeconds"),
         ({"tags": {f"k{n}": "v" for n in range(51)}}, ""),
         ({"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
-        ({"nodeOverrides": {"numNodes": 2}}, "nodeOverrides"),
+        ({"nodeOverrides": {"numNodes": 2}}, "for multi-node jobs"),
         ({"shareIdentifier": "a"}, "shareIdentifier"),
         ({"containerOverrides": {"environment": [{"name": "AWS_BATCH_X"}]}}, "reserved"),
         ({"containerOverrides": {"command": [""]}}, "empty"),
@@ -124,7 +124,10 @@ def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
         ({"containerProperties": {"command": ["sh", "-c", "x" * 25_000]}}, "size in bytes"),
         ({"containerProperties": {"privileged": True}}, "privileged"),
         ({"platformCapabilities": ["FARGATE"]}, "EC2 only"),
-        ({"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}}, "node"),
+        (
+            {"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}},
+            "for multinode",
+        ),
     ],
     ids=str,
 )
