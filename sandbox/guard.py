@@ -104,6 +104,7 @@ def serve(options: Options) -> None:
     server.server_close()
     app.close()
     kill_jobs_of(Path(options.folder))
+    os._exit(0)  # all is done, and taking moto's memory apart would take seconds
 
 
 def work_folder(folder: Path) -> Path:

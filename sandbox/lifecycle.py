@@ -104,10 +104,13 @@ def _start(options: Options, folder: Path) -> State:
 
 
 def _wait(guard_process: psutil.Process) -> None:
-    try:
-        guard_process.wait(STOP_SECONDS + 5)
-    except psutil.TimeoutExpired:
-        guard_process.kill()
+    """Until it has ended. What has, and was not reaped yet (that is for init), counts as ended."""
+    deadline = time.monotonic() + STOP_SECONDS + 5
+    while guard_process.status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() > deadline:
+            guard_process.kill()
+            return
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

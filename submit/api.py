@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from submit.errors import ServiceFailed, WrongUse
-from submit.experiment import Experiment, Run, experiment_id
+from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
 from submit.fleet import Fleet
 from submit.plan import Submission, plan_submission
 from submit.session import Session
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from submit.sending import Delivery
 
 __all__ = [
+    "Axis",
+    "Experiment",
+    "Followed",
     "Plan",
+    "Resources",
     "Session",
     "cancel",
     "experiments",
@@ -93,11 +97,15 @@ def next_generation(session: Session, plan: Plan) -> Experiment:
 
 
 def send(
-    session: Session, plan: Plan, tell: Callable[[int, int], None] = lambda _done, _all: None
+    session: Session,
+    plan: Plan,
+    *,
+    tell: Callable[[int, int], None] = lambda _done, _all: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Delivery:
     """Makes the planned jobs stand in the queue, each once, whatever was sent before.
 
-    `tell` is shown how many of how many jobs are done. Raises ServiceFailed with what was sent
+    `tell` is told how many of how many jobs are done, `note` why it takes its time. Raises ServiceFailed with what was sent
     until then; the same call goes on.
     """
     from submit.sending import deliver, kept_experiment  # noqa: PLC0415 # with the ledger
@@ -111,6 +119,7 @@ def send(
         backend=session.backend(submission.region),
         clock=session.clock,
         tell=tell,
+        note=note,
     )
 
 

@@ -58,6 +58,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command over a grid of parameters and seeds, in an image, with resources.
 
+    An empty `image` is the fleet's, and is filled in before anything else is made of it.
     `name` and `group` are for people and are not part of the identity. `retries` counts
     further attempts after a lost machine. `generation` is above 0 when the same request was
     wanted again.
@@ -66,7 +67,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: tuple[str, ...]
     axes: tuple[Axis, ...] = ()
     seeds: tuple[int, ...] = ()
-    image: str
+    image: str = ""
     resources: Resources = Resources()
     environment: tuple[tuple[str, str], ...] = ()
     secrets: tuple[str, ...] = ()

@@ -28,6 +28,9 @@ SEND_EVERY_S = 0.025
 """SubmitJob takes 50 calls a second from an account; others in it may be sending too."""
 
 Tell = Callable[[int, int], None]
+"""Is told how many of how many jobs are done."""
+Note = Callable[[str], None]
+"""Is told why sending takes its time."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +50,7 @@ def deliver(
     backend: Backend,
     clock: Clock,
     tell: Tell = lambda _done, _all: None,
+    note: Note = lambda _: None,
 ) -> Delivery:
     """Makes each of the submission's jobs stand in the queue once.
 
@@ -64,12 +68,9 @@ def deliver(
             if job.chunk not in rows
             or (rows[job.chunk] in in_doubt and rows[job.chunk].name not in adopted)
         ]
-        sender = _Sender(kept, ledger, backend, clock)
+        sender = _Sender(kept, ledger, backend, clock, note)
         if missing:
-            definition, stood = backend.define(submission.definition)
-            # Whoever else has sent this experiment has used this very definition.
-            prefix = job_name_prefix(kept.id, submission.number)
-            found = _look(backend, submission.queue_arn, prefix) if stood else {}
+            definition, found = _prepare(submission, backend)
             for done, job in enumerate(missing):
                 tell(done, len(missing))
                 row = _row(submission, kept, job, definition)
@@ -103,14 +104,29 @@ def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock
     return adopted
 
 
+def _prepare(submission: Submission, backend: Backend) -> tuple[str, dict[int, str]]:
+    """The definition's ARN, and ids of jobs by chunk that stand in the queue already."""
+    try:
+        definition, stood = backend.define(submission.definition)
+        # Whoever else has sent this experiment has used this very definition.
+        prefix = job_name_prefix(submission.experiment_id, submission.number)
+        return definition, _look(backend, submission.queue_arn, prefix) if stood else {}
+    except ServiceFailed as err:
+        message = f"{err.message}\nnothing was sent"
+        raise ServiceFailed(err.slug, message, err.hint) from err
+
+
 class _Sender:
     """Sends jobs one after the other, and counts."""
 
-    def __init__(self, kept: Kept, ledger: Ledger, backend: Backend, clock: Clock) -> None:
+    def __init__(
+        self, kept: Kept, ledger: Ledger, backend: Backend, clock: Clock, note: Note
+    ) -> None:
         self._kept = kept
         self._ledger = ledger
         self._backend = backend
         self._clock = clock
+        self._note = note
         self._last = 0.0
         self._doubt = False
         self.sent = 0
@@ -122,8 +138,8 @@ class _Sender:
         Raises ServiceFailed; the row stays only if something of it may stand in the queue.
         """
         self._doubt = False
-        self._intend(row)
         if found:
+            self._intend(row)
             self._ledger.sent(row, found)
             self.adopted += 1
             return
@@ -141,13 +157,17 @@ class _Sender:
         why: BaseException | None = None
         for wait in (0.0, *PUT_OFF_S):
             self._clock.sleep(wait)
+            self._keep_pace()
+            self._intend(row)  # each time: how old it is decides how long it is looked for
             try:
                 return self._call(row)
             except NotNow as err:
                 why = err.__cause__
+                self._note(f"{why}; nothing was done, trying again")
             except Unclear as err:
                 why = err
                 self._doubt = True
+                self._note(f"no clear answer ({err}); asking the queue whether the job is there")
                 asked = self._intend(row)
                 known = adopt(
                     [asked], ledger=self._ledger, backend=self._backend, clock=self._clock
@@ -163,11 +183,13 @@ class _Sender:
         self._ledger.intend(self._kept, row)
         return row
 
-    def _call(self, row: Row) -> str:
+    def _keep_pace(self) -> None:
         pause = self._last + SEND_EVERY_S - self._clock.time()
         if pause > 0:
             self._clock.sleep(pause)
         self._last = self._clock.time()
+
+    def _call(self, row: Row) -> str:
         job = Job(name=row.name, chunk=row.chunk, runs=row.runs, size=row.size, request=row.request)
         return self._backend.send(job, row.definition)
 
@@ -222,7 +244,12 @@ def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
 
 
 def _so_far(done: int, of: int, *, doubt: bool) -> str:
-    sent = f"{done} of {of} jobs were sent" if done else "nothing was sent"
+    sent = f"{done} of {_jobs_were(of)} sent"
     if doubt:
-        sent = f"{done} of {of} jobs were sent for certain"
-    return f"{sent}; the same line again finds out, and goes on"
+        return f"{sent} for certain; the same line again finds out about the next, and goes on"
+    return f"{sent}; the same line again sends the rest" if done else "nothing was sent"
+
+
+def _jobs_were(count: int) -> str:
+    """`1 job was`, `3 jobs were`."""
+    return f"{count:,} job was" if count == 1 else f"{count:,} jobs were"

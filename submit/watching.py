@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from submit.backends import Backend, JobStatus
@@ -11,7 +12,7 @@ from submit.progress import Progress, roll_up
 from submit.records import INTENDED, SENT, Kept, Row
 from submit.sending import adopt
 from submit.session import Session
-from submit.states import OVER, RunState
+from submit.states import BAD, RunState
 
 LISTED_WITHIN_S = 60.0
 """A job that the service does not know so long after it was sent is forgotten, not new."""
@@ -112,15 +113,15 @@ def _look(going: Sequence[Row], ledger: Ledger, backend: Backend, session: Sessi
 
 
 def _counts(row: Row, status: JobStatus, backend: Backend) -> dict[RunState, int]:
-    """The job's runs by state; at an array's end, why each failed."""
-    failed = sum(count for state, count in status.counts.items() if state in OVER) - (
-        status.counts.get(RunState.DONE, 0)
-    )
-    if not (status.over and failed and row.size > 1):
+    """The job's runs by state; at an array's end, what became of each that failed.
+
+    Until then, and beyond the first thousand, the array's own reason stands for theirs.
+    """
+    bad = next((state for state in status.counts if state in BAD), None)
+    if not (status.over and bad and row.size > 1):
         return status.counts
-    counts = {RunState.DONE: status.counts.get(RunState.DONE, 0), RunState.FAILED: failed}
+    counts = Counter(status.counts)
     for state in backend.failed_children(status.job_id).values():
-        if state is not RunState.FAILED:
-            counts[RunState.FAILED] -= 1
-            counts[state] = counts.get(state, 0) + 1
+        counts[bad] -= 1
+        counts[state] += 1
     return {state: count for state, count in counts.items() if count}

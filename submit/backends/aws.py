@@ -147,18 +147,24 @@ class AwsBackend:
     def _client(self, service: str, *, tries: int) -> Any:
         key = service, tries
         if key not in self._clients:
-            import boto3  # noqa: PLC0415 # takes a third of a second, and a dry run does without
-            from botocore.config import Config  # noqa: PLC0415 # likewise
-
-            config = Config(
-                user_agent_extra="runfleet",
-                retries={"total_max_attempts": tries, "mode": "standard"},
-                connect_timeout=10,
-                read_timeout=60,
+            self._clients[key] = answered(
+                _connect, service=service, region=self._region, tries=tries
             )
-            connect: Any = boto3.session.Session(region_name=self._region).client
-            self._clients[key] = answered(connect, service_name=service, config=config)
         return self._clients[key]
+
+
+def _connect(service: str, region: str, tries: int) -> Any:
+    import boto3  # noqa: PLC0415 # takes a third of a second, and a dry run does without
+    from botocore.config import Config  # noqa: PLC0415 # likewise
+
+    config = Config(
+        user_agent_extra="runfleet",
+        retries={"total_max_attempts": tries, "mode": "standard"},
+        connect_timeout=10,
+        read_timeout=60,
+    )
+    connect: Any = boto3.session.Session(region_name=region).client
+    return connect(service, config=config)
 
 
 def _pages(

@@ -8,6 +8,7 @@ from importlib import import_module
 
 import click
 
+from submit.commands.text import INTERRUPTED
 from submit.errors import SubmitError
 
 VERBS = {
@@ -18,8 +19,6 @@ VERBS = {
     "cancel": "Stop an experiment.",
     "queues": "Show the team's queues.",
 }
-INTERRUPTED = 130
-"""As shells have it: 128 and the number of SIGINT."""
 
 
 class _Verbs(click.Group):
@@ -103,6 +102,7 @@ def _complain(err: BaseException) -> int:
         context = getattr(err, "ctx", None)
         _tell_next(f"{context.command_path if context else 'submit'} --help")
         return err.exit_code
+    click.echo(err=True)  # after ^C
     _tell("interrupted")
     return INTERRUPTED
 

@@ -24,7 +24,9 @@ def command(experiment: str, yes: bool, as_json: bool) -> int:  # noqa: FBT001 #
             now = api.poll(session, [kept])[0]
             if not now.is_stuck:
                 named = f"{kept.id} ({kept.name})" if kept.name else kept.id
-                click.confirm(f"stop {named}, {progress_text(now)}?", abort=True, err=True)
+                if not click.confirm(f"stop {named}, {progress_text(now)}?", err=True):
+                    say("nothing was stopped")
+                    return 0
         before = api.cancel(session, kept)
     going = sum(
         count

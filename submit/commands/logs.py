@@ -8,7 +8,7 @@ import click
 
 from submit import api
 from submit.commands.options import experiment_argument, selection, selection_options
-from submit.commands.text import plural, run_text, say
+from submit.commands.text import INTERRUPTED, plural, run_text, say
 from submit.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _follow(session: api.Session, kept: Any, wanted: Any, tail: int | None) -> i
             click.echo(f"{prefix}{line.text}")
     except KeyboardInterrupt:
         say(f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
-        return 130
+        return INTERRUPTED
     return 0
 
 

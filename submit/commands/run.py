@@ -11,7 +11,7 @@ import click
 from submit import api
 from submit.commands.options import Parsed, fleet_option, json_option, stack_option
 from submit.commands.planned import print_dry_run, print_summary, requests
-from submit.commands.text import plural, show_json
+from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
 from submit.errors import WrongUse
 from submit.experiment import Axis, Experiment, Resources, run_count
 from submit.grid import axis, parse_axis, parse_values
@@ -144,7 +144,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             else:
                 print_dry_run(plan)
             return 0
-        delivery = api.send(session, plan, _show_sending)
+        try:
+            delivery = api.send(session, plan, tell=_show_sending, note=say)
+        except KeyboardInterrupt:
+            say(f"\ninterrupted; {_sent_so_far(session, plan)}\n  next: the same line goes on")
+            return INTERRUPTED
         if given["as_json"]:
             show_json(_delivered(plan, delivery))
         else:
@@ -217,6 +221,14 @@ def _show_sending(done: int, of: int) -> None:
             click.echo("\r\033[K", nl=False, err=True)
 
 
+def _sent_so_far(session: api.Session, plan: api.Plan) -> str:
+    identity = plan.submission.experiment_id
+    for kept in api.experiments(session):
+        if kept.id == identity:
+            return progress_text(api.known(session, [kept])[0])
+    return "nothing was sent"
+
+
 def _delivered(plan: api.Plan, delivery: Delivery) -> dict[str, Any]:
     submission = plan.submission
     return {
@@ -237,8 +249,6 @@ def _print_delivery(session: api.Session, delivery: Delivery, *, again: bool) ->
         if jobs:
             click.echo(f"{plural(jobs, 'job')} {how}")
     if not delivery.sent:
-        from submit.commands.text import progress_text  # noqa: PLC0415 # rarely
-
         click.echo(f"{progress_text(api.poll(session, [delivery.kept])[0])}; nothing to send")
         click.echo("  to run it once more: the same line with --again", err=True)
     if again:

@@ -93,7 +93,13 @@ def reason_text(view: RunView) -> str:
 def _show_one(session: api.Session, kept: Any, given: dict[str, Any], *, as_json: bool) -> int:
     found, trouble = _look(session, [kept])
     progress = found[0]
-    views, left = ([], 0) if trouble else _choose_runs(session, progress, given)
+    views: list[RunView] = []
+    left = 0
+    if not trouble:
+        try:
+            views, left = _choose_runs(session, progress, given)
+        except ServiceFailed as err:
+            trouble = err
     if as_json:
         show_json(_json(progress) | {"details": [_run_json(view) for view in views]})
     else:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from submit.states import RunState
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+
+
 def show_json(value: Any) -> None:
     """To standard output, two spaces deep."""
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

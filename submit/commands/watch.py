@@ -12,15 +12,13 @@ import click
 
 from submit import api
 from submit.commands.status import exit_code, tell_end, took
-from submit.commands.text import counts_text, plural, progress_text, say
+from submit.commands.text import INTERRUPTED, counts_text, progress_text, say
 from submit.errors import ServiceFailed
 from submit.states import OVER
 
 if TYPE_CHECKING:
     from submit.progress import Progress
     from submit.records import Kept
-
-INTERRUPTED = 130
 
 
 def watch(session: api.Session, kept: Kept) -> int:
@@ -58,7 +56,7 @@ def _lines() -> Iterator[Callable[[Progress], None]]:
 @contextmanager
 def _bar(kept: Kept) -> Iterator[Callable[[Progress], None]]:
     """A line that is written over, with a bar."""
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 # slow
+    from rich.progress import BarColumn, TextColumn  # noqa: PLC0415 # slow
     from rich.progress import Progress as Bar  # noqa: PLC0415 # likewise
 
     from submit.commands.tables import console  # noqa: PLC0415 # likewise
@@ -67,14 +65,14 @@ def _bar(kept: Kept) -> Iterator[Callable[[Progress], None]]:
         TextColumn(kept.name or kept.id, markup=False),
         BarColumn(bar_width=20),
         TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
     )
-    with Bar(*columns, console=console(stderr=True), transient=True) as bar:
+    screen = console(stderr=True)
+    with Bar(*columns, console=screen, transient=True, refresh_per_second=4) as bar:
         task = bar.add_task("…", total=None)
 
         def see(progress: Progress) -> None:
             over = sum(count for state, count in progress.counts.items() if state in OVER)
-            text = f"{over:,} of {plural(progress.runs, 'run')}: {counts_text(progress.counts)}"
+            text = f"{progress_text(progress)}, {took(progress)}"
             bar.update(task, total=progress.runs, completed=over, description=text)
 
         yield see

@@ -1,0 +1,1 @@
+"""The measurements that README quotes, each against a named peer or floor: `make bench`."""

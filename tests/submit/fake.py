@@ -1,0 +1,264 @@
+"""A backend in memory that is as strict as AWS about what it is given, with faults, and its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from submit.backends import Found, JobStatus, LogLine, NotNow, RunStatus, Unclear
+from submit.errors import ServiceFailed
+from submit.experiment import Experiment
+from submit.fleet import Fleet, Queue
+from submit.plan import Definition, Job, Submission, job_name, plan_submission
+from submit.states import CANCEL_REASON, OVER, RunState, run_state
+
+FLEET = Fleet(
+    version=1,
+    stack="rl",
+    account="123456789012",
+    region="eu-west-1",
+    queues={
+        name: Queue(
+            arn=f"arn:aws:batch:eu-west-1:123456789012:job-queue/rl-{name}",
+            instance_type="c6g.medium",
+            arch="arm64",
+            vcpus=1,
+            memory_mib=1760,
+            spot=name.endswith("-spot"),
+            max_vcpus=16,
+        )
+        for name in ("c6g-medium", "c6g-medium-spot")
+    },
+    job_role_arn="arn:aws:iam::123456789012:role/job",
+    execution_role_arn="arn:aws:iam::123456789012:role/execution",
+    log_group="/runfleet/rl",
+    image="python:3.12-slim",
+)
+
+
+def submission(experiment: Experiment, queue: str = "c6g-medium", number: int = 0) -> Submission:
+    return plan_submission(experiment, FLEET, queue, user="ada", number=number)
+
+
+def in_chunks(experiment: Experiment, *pieces: str) -> Submission:
+    """As if an array had room for so few runs: a job for each piece."""
+    whole = submission(experiment)
+    parts = [
+        plan_submission(experiment, FLEET, whole.queue_name, user="ada", runs=piece).jobs[0]
+        for piece in pieces
+    ]
+    names = [
+        job_name(whole.experiment_id, 0, chunk, experiment.name) for chunk in range(len(parts))
+    ]
+    jobs = [
+        msgspec.structs.replace(part, chunk=n, name=name, request=part.request | {"jobName": name})
+        for n, (part, name) in enumerate(zip(parts, names, strict=True))
+    ]
+    return msgspec.structs.replace(whole, jobs=tuple(jobs))
+
+
+class Killed(BaseException):
+    """The process was killed here: nothing more of it is done."""
+
+
+class Clock:
+    """Time that passes when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+        self.slept: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float, /) -> None:
+        assert seconds >= 0
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+class Standing(msgspec.Struct, kw_only=True):
+    """A job that was accepted. `children` has the status and the reason of each of its runs."""
+
+    job_id: str
+    name: str
+    queue: str
+    created: float
+    children: list[tuple[str, str | None]]
+    attempts: int = 1
+
+    @property
+    def over(self) -> bool:
+        return all(status in {"SUCCEEDED", "FAILED"} for status, _ in self.children)
+
+
+class FakeBatch:
+    """What happens next is in `faults`, one for each call to send: `lost` (done, no answer),
+    `reset` (not done, no answer), `throttle` (not done), `refuse` (an error for good), or
+    `dies before` and `dies after` (the caller is killed). "" is an answer as usual.
+    """
+
+    def __init__(self, clock: Clock, *, listed_after: float = 0.0) -> None:
+        self.clock = clock
+        self.listed_after = listed_after
+        self.faults: list[str] = []
+        self.calls: list[str] = []
+        self.jobs: dict[str, Standing] = {}
+        self.logs: dict[str, list[str]] = {}
+        self.definitions: dict[str, Definition] = {}
+        self.forgotten: set[str] = set()
+
+    def define(self, definition: Definition) -> tuple[str, bool]:
+        self.calls.append("DescribeJobDefinitions")
+        stood = definition.name in self.definitions
+        if stood:
+            assert self.definitions[definition.name] == definition, "one name for two contents"
+        else:
+            self.calls.append("RegisterJobDefinition")
+            self.definitions[definition.name] = definition
+        return f"arn:aws:batch:::job-definition/{definition.name}:1", stood
+
+    def send(self, job: Job, definition_arn: str) -> str:
+        name, colon, revision = definition_arn.rpartition("/")[2].partition(":")
+        assert (colon, revision) == (":", "1"), "the definition is not pinned"
+        assert name in self.definitions
+        fault = self.faults.pop(0) if self.faults else ""
+        if fault == "dies before":
+            raise Killed
+        self.calls.append("SubmitJob")
+        if fault == "throttle":
+            raise NotNow from ServiceFailed("aws-TooManyRequestsException", "slow down")
+        if fault == "refuse":
+            raise ServiceFailed("aws-ClientException", "the queue is not ENABLED")
+        if fault == "reset":
+            raise Unclear("reset")
+        job_id = f"job-{len(self.jobs)}"
+        self.jobs[job_id] = Standing(
+            job_id=job_id,
+            name=job.name,
+            queue=job.request["jobQueue"],
+            created=self.clock.time(),
+            children=[("RUNNABLE", None)] * job.request.get("arrayProperties", {"size": 1})["size"],
+        )
+        if fault == "dies after":
+            raise Killed
+        if fault == "lost":
+            raise Unclear("lost")
+        return job_id
+
+    def find(self, queue_arn: str, prefix: str) -> list[Found]:
+        self.calls.append("ListJobs")
+        newest_first = sorted(self.jobs.values(), key=lambda job: job.created, reverse=True)
+        return [
+            Found(name=job.name, job_id=job.job_id, created_ms=int(job.created * 1000))
+            for job in newest_first
+            if job.queue == queue_arn
+            and job.name.startswith(prefix)
+            and self.clock.time() - job.created >= self.listed_after
+        ]
+
+    def poll(self, job_ids: Sequence[str]) -> dict[str, JobStatus]:
+        self.calls += ["DescribeJobs"] * -(-len(job_ids) // 100)
+        return {
+            job_id: self._status(self.jobs[job_id])
+            for job_id in job_ids
+            if job_id not in self.forgotten
+        }
+
+    def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:
+        self.calls += ["DescribeJobs"] * -(-len(children) // 100)
+        if job_id in self.forgotten:
+            return []
+        job = self.jobs[job_id]
+        assert size == len(job.children)
+        return [self._run(job, child) for child in children]
+
+    def failed_children(self, job_id: str) -> dict[int, RunState]:
+        self.calls.append("ListJobs")
+        children = self.jobs[job_id].children
+        assert len(children) > 1, "only an array has children"
+        failed = [n for n, (status, _) in enumerate(children) if status == "FAILED"]
+        return {n: run_state(*children[n]) for n in failed[:1000]}
+
+    def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
+        assert group == FLEET.log_group
+        self.calls.append("GetLogEvents")
+        return self._lines(stream)[-lines:]
+
+    def follow(
+        self, group: str, stream: str, token: str | None
+    ) -> tuple[list[LogLine], str | None]:
+        assert group == FLEET.log_group
+        self.calls.append("GetLogEvents")
+        if stream not in self.logs:
+            return [], token
+        start = int(token or 0)
+        lines = self._lines(stream)[start : start + 3]
+        return lines, str(start + len(lines))
+
+    def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
+        assert group == FLEET.log_group
+        assert streams
+        self.calls.append("FilterLogEvents")
+        for stream in streams:
+            yield from ((stream, line) for line in self.logs.get(stream, []) if text in line)
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        for job_id in job_ids:
+            self.calls.append("TerminateJob")
+            children = self.jobs[job_id].children
+            for number, (status, _) in enumerate(children):
+                if status not in {"SUCCEEDED", "FAILED"}:
+                    children[number] = "FAILED", CANCEL_REASON
+
+    def names(self) -> list[str]:
+        """Experiment, submission and chunk of all that was ever accepted."""
+        return sorted("-".join(job.name.split("-")[:3]) for job in self.jobs.values())
+
+    def end(self, job_id: str, *children: tuple[str, str | None]) -> None:
+        """Brings the job's runs to their ends; all the same end when only one is given."""
+        job = self.jobs[job_id]
+        job.children = list(children) * (len(job.children) // len(children))
+
+    def _status(self, job: Standing) -> JobStatus:
+        reason = next((why for _, why in job.children if why == CANCEL_REASON), None)
+        counts: dict[RunState, int] = {}
+        single = len(job.children) == 1
+        for status, why in job.children:
+            state = run_state(status, why if single else reason)
+            counts[state] = counts.get(state, 0) + 1
+        return JobStatus(
+            job_id=job.job_id,
+            over=all(state in OVER for state in counts),
+            counts=counts,
+            reason=job.children[0][1] if single else reason,
+            started_ms=int(job.created * 1000),
+            stopped_ms=int(self.clock.time() * 1000) if job.over else None,
+        )
+
+    def _run(self, job: Standing, child: int) -> RunStatus:
+        status, reason = job.children[child]
+        state = run_state(status, reason)
+        ends = {RunState.DONE: 0, RunState.FAILED: 1}
+        return RunStatus(
+            child=child,
+            state=state,
+            reason=reason,
+            exit_code=ends.get(state),
+            attempts=job.attempts,
+            streams=tuple(f"{job.job_id}/{child}/{n}" for n in range(job.attempts)),
+        )
+
+    def _lines(self, stream: str) -> list[LogLine]:
+        lines = self.logs.get(stream, [])
+        return [LogLine(at_ms=number, text=text) for number, text in enumerate(lines)]
+
+
+def session(home: Any, backend: FakeBatch) -> Any:
+    """A session on the fake, whose ledger is in `home`."""
+    from submit.session import Session  # noqa: PLC0415 # the modules above are the pure ones
+
+    environ = {"RUNFLEET_HOME": str(home), "USER": "ada"}
+    return Session(environ=environ, cwd=home, clock=backend.clock, connect=lambda _region: backend)

@@ -1,0 +1,340 @@
+"""submit.commands: what a user types, and what comes back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from submit import session as session_module
+from submit.commands import VERBS, run_command
+
+from .fake import FLEET, Clock, FakeBatch
+
+RUN = ("run", "--queue", "c6g-medium-spot")
+
+
+class Terminal:
+    """Types commands where a fleet is known, and reads what they say."""
+
+    def __init__(self, backend: FakeBatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.backend = backend
+        self.out = self.err = ""
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> int:
+        code = run_command(list(words))
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    def json(self, *words: str) -> Any:
+        assert self(words[0], "--json", *words[1:]) in {0, 1}, self.err
+        return msgspec.json.decode(self.out)
+
+
+@pytest.fixture
+def submit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    clock = Clock()
+    backend = FakeBatch(clock)
+    (tmp_path / "fleet.json").write_bytes(msgspec.json.encode(FLEET))
+    for name in list(os.environ):
+        if name.startswith(("RUNFLEET_", "PULUMI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("RUNFLEET_FLEET", str(tmp_path / "fleet.json"))
+    monkeypatch.setenv("RUNFLEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USER", "ada")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(session_module, "_aws", lambda _region: backend)
+    monkeypatch.setattr("time.sleep", clock.sleep)
+    return Terminal(backend, capsys)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_a_help_page(submit: Terminal, verb: str) -> None:
+    assert submit(verb, "--help") == 0
+    assert submit.out.startswith(f"Usage: submit {verb}")
+    assert submit(verb, "-h") == 0
+
+
+def test_help_lists_the_verbs(submit: Terminal) -> None:
+    assert submit("--help") == 0
+    assert all(verb in submit.out for verb in VERBS)
+    assert submit() == 2
+    assert "Verbs:" in submit.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said", "hint"),
+    [
+        (("rnu",), 2, "there is no verb 'rnu'; did you mean run?", "submit --help"),
+        ((*RUN,), 2, "no command to run was given", "-- python train.py"),
+        ((*RUN, "--"), 2, "no command to run was given", "-- python train.py"),
+        (
+            (*RUN, "python", "x y.py", "--lr", "3"),
+            2,
+            "python 'x y.py' --lr 3, must stand behind --",
+            "submit run --queue c6g-medium-spot -- python 'x y.py' --lr 3",
+        ),
+        (
+            (*RUN, "sh", "-c", "--", "x"),
+            2,
+            "must stand behind --",
+            "submit run --queue c6g-medium-spot -- sh -c -- x",
+        ),
+        (("run", "--", "x"), 2, "no queue was named", "submit queues"),
+        (
+            ("run", "--queue", "c6g-medium-sport", "--", "x"),
+            2,
+            "did you mean c6g-medium-spot or c6g-medium?\nits queues: c6g-medium, c6g-medium-spot",
+            "submit run --queue c6g-medium-spot",
+        ),
+        ((*RUN, "--seeds", "0", "--", "x"), 2, "--seeds: '0' asks for no seed", "--seeds 3"),
+        ((*RUN, "--seeds", "abc", "--", "x"), 2, "--seeds: 'abc' are no seeds", "--seeds 3"),
+        ((*RUN, "--grid", "lr", "--", "x"), 2, "'lr' is no NAME=VALUE", "--grid lr="),
+        ((*RUN, "--grid", "a=1,1", "--", "x"), 2, "has the value '1' twice", ""),
+        ((*RUN, "--env", "K", "--", "x"), 2, "'K' is no NAME=VALUE", "--env"),
+        ((*RUN, "--env", "API_KEY=1", "--", "x"), 2, "looks like a secret", "--secret"),
+        ((*RUN, "--memory", "x", "--", "x"), 2, "'x' is no amount of memory", "--memory"),
+        ((*RUN, "--memory", "9G", "--", "x"), 3, "c6g.medium) has 1,760 for jobs", "submit queues"),
+        ((*RUN, "--gpus", "1", "--", "x"), 3, "has 0 for jobs", "submit queues"),
+        ((*RUN, "--vcpus", "0", "--", "x"), 2, "'--vcpus': 0 is not in the range", "--help"),
+        ((*RUN, "--retries", "10", "--", "x"), 2, "10 is not in the range", "--help"),
+        ((*RUN, "--hours", "1s", "--", "x"), 3, "AWS Batch takes 60 s or more", "--hours 1m"),
+        ((*RUN, "--secret", "no", "--", "x"), 3, "has no secret 'no'", ""),
+        ((*RUN, "--image", "a b", "--", "x"), 2, "'a b' is no image's name", "--image"),
+        ((*RUN, "--qeue", "x", "--", "x"), 2, "No such option '--qeue'", "submit run --help"),
+        (("status", "x"), 2, "nothing was submitted from here yet", "submit run --help"),
+        (("logs",), 2, "Missing argument 'EXPERIMENT'", "submit logs --help"),
+        (("logs", "x", "--where", "a"), 2, "'a' is no NAME=VALUE", "--"),
+        (("status", "--seed", "1"), 2, "runs of which experiment?", "submit status latest"),
+        (("queues", "--fleet", "none.json"), 2, "none.json can't be read", "pulumi stack output"),
+    ],
+)
+def test_a_mistake_is_answered_and_nothing_is_sent(
+    submit: Terminal, words: tuple[str, ...], code: int, said: str, hint: str
+) -> None:
+    assert submit(*words) == code
+    assert submit.out == ""
+    assert said in submit.err
+    assert hint in submit.err
+    assert "Traceback" not in submit.err
+    assert submit.backend.calls == []
+
+
+def test_queues(submit: Terminal) -> None:
+    assert submit("queues") == 0
+    lines = [line.split() for line in submit.out.splitlines()]
+    assert ["c6g-medium-spot", "c6g.medium", "arm64", "1", "1.7", "spot", "16"] in lines
+    found = submit.json("queues")
+    assert found["queues"]["c6g-medium"]["vcpus"] == 1
+
+
+def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(submit: Terminal) -> None:
+    words = (*RUN, "--grid", "lr=1,2", "--env-ids", r"A,B\,b", "--grid", "x=a b", "--seeds", "2")
+    assert submit(*words, "--dry-run", "--", "python", "train.py", "it's") == 0
+    assert "8 = 2 lr × 2 env-id × 1 x × 2 seeds" in submit.out
+    assert """python train.py 'it'"'"'s' --lr 1 --env-id A --x 'a b' --seed 1""" in submit.out
+    assert "… 2 more" in submit.out
+    assert submit.backend.calls == []
+    assert not Path(os.environ["RUNFLEET_HOME"]).exists()
+
+
+def test_a_dry_run_and_a_run_are_the_same_request(submit: Terminal) -> None:
+    words = (*RUN, "--seeds", "3", "--name", "ppo")
+    dry = submit.json(*words, "--dry-run", "--", "python", "a.py")
+    assert [one["operation"] for one in dry["requests"]] == ["RegisterJobDefinition", "SubmitJob"]
+    sent: list[Any] = []
+    send = submit.backend.send
+
+    def keep(job: Any, arn: str) -> str:
+        sent.append({"jobDefinition": arn, **job.request})
+        return send(job, arn)
+
+    submit.backend.send = keep  # type: ignore[method-assign] # keeps what is sent
+    assert submit(*words, "--", "python", "a.py") == 0
+    wanted = dry["requests"][1]["parameters"]
+    assert sent[0].pop("jobDefinition").endswith(f"/{wanted.pop('jobDefinition')}:1")
+    assert sent == [wanted]
+    (definition,) = submit.backend.definitions.values()
+    assert definition.request == dry["requests"][0]["parameters"]
+
+
+def test_the_order_of_the_grid_is_that_of_the_line(submit: Terminal) -> None:
+    dry = ("--dry-run", "--", "x")
+    assert submit(*RUN, "--env-ids", "A", "--grid", "b=1", "--grid", "c=1", *dry) == 0
+    assert "1 = 1 env-id × 1 b × 1 c" in submit.out
+    assert submit(*RUN, "--grid", "b=1", "--env-ids", "A", "--grid", "c=1", *dry) == 0
+    assert "1 = 1 b × 1 env-id × 1 c" in submit.out
+
+
+def test_options_behind_the_dashes_are_the_command_s(submit: Terminal) -> None:
+    assert submit(*RUN, "--dry-run", "--", "x", "--seeds", "3", "--", "--help") == 0
+    assert "x --seeds 3 -- --help" in submit.out
+
+
+def test_from_run_to_results(submit: Terminal) -> None:
+    line = (*RUN, "--seeds", "2", "--env-ids", "A,B", "--", "python", "-u", "dir/ppo.py")
+    assert submit(*line) == 0
+    assert "1 job sent" in submit.out
+    identity = submit.out.split()[1]
+    assert f"submit status {identity} --watch" in submit.err
+
+    assert submit("status") == 0
+    assert f"{identity}   ppo" in submit.out
+    assert "4 runs: 4 waiting" in submit.out
+
+    submit.backend.end("job-0", ("SUCCEEDED", None))
+    submit.backend.logs = {
+        f"job-0/{run}/0": ["hello", f'runfleet-metrics {{"return": {run * 10}}}']
+        for run in range(4)
+    }
+    assert submit("status", identity[:4]) == 0
+    assert "4 runs: 4 done" in submit.out
+    assert f"submit results {identity}" in submit.err
+
+    assert submit("logs", "ppo", "--run", "3") == 0
+    assert submit.out == 'hello\nrunfleet-metrics {"return": 30}\n'
+    assert submit("logs", "latest", "--where", "env-id=B", "--tail", "2") == 0
+    assert submit.out.startswith("[2 env-id=B seed=1] hello\n")
+    assert submit("logs", "latest", "--where", "env-id=C") == 2
+
+    assert submit("results", "latest") == 0
+    assert ["B", "return", "2", "25", "±", "7.071"] in [x.split() for x in submit.out.splitlines()]
+    found = submit.json("results", "latest")
+    assert [one["metrics"] for one in found["runs"]][3] == {"return": 30}
+
+    submit.backend.calls.clear()
+    assert submit(*line) == 0
+    assert "4 runs: 4 done; nothing to send" in submit.out
+    assert "--again" in submit.err
+    assert submit.backend.calls == []
+    assert submit(*line[:3], "--again", *line[3:]) == 0
+    assert "1 job sent" in submit.out
+    assert len(submit.json("status")) == 2
+
+
+def test_a_failure_is_told_with_its_last_line_and_the_exit_code(submit: Terminal) -> None:
+    assert submit(*RUN, "--seeds", "2", "--", "sh", "bad.sh") == 0
+    submit.backend.end("job-0", ("SUCCEEDED", None), ("FAILED", "Essential container exited"))
+    submit.backend.logs = {"job-0/1/0": ["starting", "boom!", "", ""]}
+    assert submit("status", "latest") == 1
+    assert (
+        "first that failed: run 1 seed=2: exit status 1, Essential container exited" in submit.err
+    )
+    assert "its last line: boom!" in submit.err
+    detail = submit.json("status", "bad")
+    assert detail["states"] == {"done": 1, "failed": 1}
+    assert [run["exit_code"] for run in detail["details"]] == [0, 1]
+
+
+def test_watch_shows_each_change_and_ends(submit: Terminal) -> None:
+    sleep = submit.backend.clock.sleep
+    ends = [("RUNNING", None), ("SUCCEEDED", None)]
+
+    def goes_on(seconds: float, /) -> None:
+        sleep(seconds)
+        submit.backend.end("job-0", ends.pop(0))
+
+    submit.backend.clock.sleep = goes_on  # type: ignore[method-assign] # the world goes on
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("submit.watching.pause_s", lambda _: goes_on(1) or 0)
+        assert submit(*RUN, "--seeds", "2", "--watch", "--", "x") == 0
+    told = [line.split("  ")[1] for line in submit.err.splitlines() if ":" in line[:3]]
+    assert told == ["2 waiting", "2 running", "2 done"]
+    assert "2 runs: 2 done" in submit.out
+
+
+def test_cancel(submit: Terminal) -> None:
+    assert submit(*RUN, "--seeds", "3", "--", "x") == 0
+    assert submit("cancel", "latest", "--yes") == 0
+    assert submit.out == "3 runs told to stop\n"
+    assert submit("status", "latest") == 1
+    assert "3 cancelled" in submit.out
+    assert submit("cancel", "latest", "--yes") == 0
+    assert "nothing to stop" in submit.out
+
+
+def test_when_aws_is_down_the_last_word_is_shown(submit: Terminal) -> None:
+    from submit.errors import ServiceFailed  # noqa: PLC0415 # here alone
+
+    assert submit(*RUN, "--seeds", "3", "--", "x") == 0
+    assert submit("status", "latest") == 0
+
+    def down(_: Any) -> Any:
+        raise ServiceFailed("sandbox-down", "nothing answers", "python -m sandbox up")
+
+    submit.backend.poll = down  # type: ignore[method-assign] # down
+    for words in (("status",), ("status", "latest")):
+        assert submit(*words) == 4
+        assert "3 waiting" in submit.out
+        assert "nothing answers; shown is what was known before" in submit.err
+
+
+def test_a_mistake_of_ours_is_no_traceback(
+    submit: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("oh")
+
+    monkeypatch.setattr("submit.api.load_fleet", broken)
+    assert submit("queues") == 4
+    assert "a mistake of runfleet's own: RuntimeError: oh" in submit.err
+    assert "RUNFLEET_DEBUG=1" in submit.err
+    monkeypatch.setenv("RUNFLEET_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        submit("queues")
+
+
+def submit_process(*words: str, code: str = "", **options: Any) -> Any:
+    program = f"import sys; from submit.commands import run_command\n{code}"
+    return subprocess.run(  # our own program
+        [sys.executable, "-c", program, *words],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [("--help",), ("run", "--help"), (*RUN, "--seeds", "3", "--dry-run", "--", "x")]
+)
+def test_what_must_be_quick_loads_nothing_heavy(submit: Terminal, words: tuple[str, ...]) -> None:
+    """Nor does it load what would be paid for at every start without need."""
+    heavy = ["asyncio", "boto3", "botocore", "dataclasses", "importlib.metadata", "platformdirs"]
+    heavy += ["pulumi", "rich", "sqlite3", "subprocess", "wandb", "yaml"]
+    done = submit_process(
+        *words,
+        code=f"assert run_command(sys.argv[1:]) == 0; print(set({heavy}) & set(sys.modules))",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "set()"
+    assert submit.backend.calls == []
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_no_error(submit: Terminal) -> None:
+    """`submit run --dry-run | head -1`."""
+    assert submit("queues") == 0
+    read, write = os.pipe()
+    os.close(read)
+    words = (*RUN, "--dry-run", "--json", "--", "x")
+    program = "import sys; from submit.commands import main; main()"
+    done = subprocess.run(  # our own program
+        [sys.executable, "-c", program, *words],
+        cwd=Path(__file__).parents[2],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")

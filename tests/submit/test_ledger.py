@@ -1,0 +1,203 @@
+"""submit.ledger: what is kept, and what becomes of a file that is no ledger."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from submit.errors import ServiceFailed, WrongUse
+from submit.experiment import Axis, Experiment
+from submit.ledger import Ledger
+from submit.records import INTENDED, SENT, Kept, Row, Scope
+from submit.states import RunState
+
+SCOPE = Scope("123456789012", "eu-west-1")
+EXPERIMENT = Experiment(
+    command=("python", "träin.py"),
+    axes=(Axis(names=("lr", "n"), rows=(("1e-3", "\n'"), ("", "$x"))),),
+    seeds=(1, 2),
+    image="i:1",
+)
+
+
+def kept(identity: str, name: str = "", created: float = 1.0, scope: Scope = SCOPE) -> Kept:
+    return Kept(
+        scope=scope,
+        id=identity,
+        stack="rl",
+        name=name,
+        log_group="/runfleet/rl",
+        experiment=EXPERIMENT,
+        created=created,
+    )
+
+
+def row(owner: Kept, chunk: int = 0, number: int = 0) -> Row:
+    return Row(
+        scope=owner.scope,
+        experiment=owner.id,
+        number=number,
+        chunk=chunk,
+        name=f"{owner.id}-{number}-{chunk}",
+        queue_name="q",
+        queue_arn="arn:q",
+        definition="arn:d:1",
+        runs="0-3",
+        size=4,
+        request={"jobName": "x", "tags": {"a": "ä"}},
+        state=INTENDED,
+        intended=5.0,
+    )
+
+
+def intend(ledger: Ledger, *experiments: Kept) -> None:
+    for one in experiments:
+        ledger.intend(one, row(one))
+
+
+def test_what_was_kept_is_there_for_the_next_process(tmp_path: Path) -> None:
+    one = kept("aaaa")
+    seen = {RunState.DONE: 3, RunState.FAILED: 1}
+    with Ledger(tmp_path) as ledger:
+        for chunk in (1, 0):
+            ledger.intend(one, row(one, chunk))
+        ledger.sent(row(one, 1), "job-1")
+        ledger.saw(row(one, 1), counts=seen, reason="why", over=True, seen=9.0)
+    with Ledger(tmp_path) as ledger:
+        assert ledger.experiments() == [one]
+        assert ledger.rows(one) == [
+            row(one, 0),
+            msgspec.structs.replace(
+                row(one, 1),
+                state=SENT,
+                job_id="job-1",
+                counts=seen,
+                reason="why",
+                over=True,
+                seen=9.0,
+            ),
+        ]
+
+
+def test_an_experiment_goes_with_its_last_row(tmp_path: Path) -> None:
+    one, other = kept("aaaa"), kept("bbbb")
+    with Ledger(tmp_path) as ledger:
+        intend(ledger, one, other)
+        ledger.intend(one, row(one, 1))
+        ledger.forget(row(one, 0))
+        assert len(ledger.experiments()) == 2
+        ledger.forget(row(one, 1))
+        assert ledger.experiments() == [other]
+        assert not ledger.has(SCOPE, "aaaa")
+        assert ledger.has(SCOPE, "bbbb")
+
+
+def test_the_same_experiment_in_another_account_is_another(tmp_path: Path) -> None:
+    here, there = kept("aaaa"), kept("aaaa", scope=Scope("999999999999", "eu-west-1"), created=2.0)
+    with Ledger(tmp_path) as ledger:
+        intend(ledger, here, there)
+        ledger.sent(row(there), "job-1")
+        assert [one.state for one in ledger.rows(here)] == [INTENDED]
+        assert ledger.find("aaaa") == there
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [("latest", "bbcc"), ("aaaa", "aaaa"), ("aa", "aaaa"), ("bbc", "bbcc"), ("ppo", "bbcc")],
+)
+def test_find(tmp_path: Path, reference: str, found: str) -> None:
+    with Ledger(tmp_path) as ledger:
+        intend(ledger, kept("aaaa", "ppo"), kept("bbdd", "dqn", 2.0), kept("bbcc", "ppo", 3.0))
+        assert ledger.find(reference).id == found
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("bb", "'bb' could be any of bbcc, bbdd"),
+        ("ppp", "there is no experiment 'ppp'; did you mean ppo"),
+        ("lates", "did you mean latest"),
+        ("", "there is no experiment ''"),
+    ],
+)
+def test_find_nothing(tmp_path: Path, reference: str, said: str) -> None:
+    with Ledger(tmp_path) as ledger:
+        intend(ledger, kept("aaaa", "ppo"), kept("bbdd", "dqn", 2.0), kept("bbcc", "ppo", 3.0))
+        with pytest.raises(WrongUse) as err:
+            ledger.find(reference)
+    assert said in err.value.message
+    assert err.value.hint == "submit status"
+
+
+def test_find_in_an_empty_ledger(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger, pytest.raises(WrongUse, match="nothing was submitted"):
+        ledger.find("latest")
+
+
+@pytest.mark.parametrize("content", [b"garbage" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_damaged_file_is_kept_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "ledger.sqlite3"
+    for number in (1, 2):
+        path.write_bytes(content)
+        with Ledger(tmp_path) as ledger:
+            intend(ledger, kept("aaaa"))
+        aside = tmp_path / f"ledger.sqlite3.damaged-{number}"
+        assert aside.read_bytes() == content
+        said = capsys.readouterr().err
+        assert str(aside) in said
+        assert "Nothing that runs is lost" in said
+
+
+def test_a_database_of_somebody_else_is_kept_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+        db.execute("create table jobs (mine)")
+        db.execute("insert into jobs values (5)")
+    db.close()
+    with Ledger(tmp_path) as ledger:
+        assert ledger.experiments() == []
+    assert "another program's database" in capsys.readouterr().err
+    kept_aside = sqlite3.connect(tmp_path / "ledger.sqlite3.damaged-1")
+    assert kept_aside.execute("select mine from jobs").fetchall() == [(5,)]
+    kept_aside.close()
+
+
+def test_a_ledger_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
+    Ledger(tmp_path).close()
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+        db.execute("pragma user_version = 99")
+    db.close()
+    with pytest.raises(ServiceFailed, match="newer runfleet") as err:
+        Ledger(tmp_path)
+    assert "--upgrade" in err.value.hint
+
+
+def test_a_file_damaged_within_is_named(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        for number in range(50):
+            intend(ledger, kept(f"e{number}", created=float(number)))
+    path = tmp_path / "ledger.sqlite3"
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xee" * (len(content) - 4096)
+    path.write_bytes(content)
+    with Ledger(tmp_path) as ledger, pytest.raises(ServiceFailed) as err:
+        ledger.experiments()
+    assert str(path) in err.value.message
+    assert err.value.hint.startswith(f"mv {path}")
+
+
+def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ServiceFailed, match="can't be written"):
+        Ledger(tmp_path / "file" / "home")
+
+
+def test_others_can_not_read_the_folder(tmp_path: Path) -> None:
+    Ledger(tmp_path / "home").close()
+    assert (tmp_path / "home").stat().st_mode & 0o077 == 0

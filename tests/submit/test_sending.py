@@ -1,0 +1,310 @@
+"""submit.sending: whatever happens, each job stands in the queue once."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from submit import api
+from submit.errors import ServiceFailed
+from submit.experiment import Experiment, run_count
+from submit.ledger import Ledger
+from submit.progress import Progress
+from submit.records import INTENDED, SENT
+from submit.sending import LISTED_WITHIN_S, SEND_EVERY_S, Delivery, deliver, kept_experiment
+from submit.states import RunState
+
+from .fake import FLEET, Clock, FakeBatch, Killed, in_chunks, session, submission
+
+ONE = Experiment(command=("python", "a.py"), seeds=(1, 2, 3), image="i", name="one")
+SINGLE = Experiment(command=("python", "b.py"), seeds=(7,), image="i")
+THREE_JOBS = Experiment(command=("python", "c.py"), seeds=(1, 2, 3, 4, 5), image="i")
+EXPERIMENTS = (ONE, SINGLE, THREE_JOBS)
+PLANS = tuple(
+    api.Plan(submission=one, fleet=FLEET)
+    for one in (submission(ONE), submission(SINGLE), in_chunks(THREE_JOBS, "0-1", "2-3", "4"))
+)
+
+
+@pytest.fixture
+def backend() -> FakeBatch:
+    return FakeBatch(Clock())
+
+
+def send(ledger: Ledger, backend: FakeBatch, number: int = 0) -> Delivery:
+    plan = PLANS[number].submission
+    kept = kept_experiment(plan, FLEET.log_group, backend.clock.time())
+    return deliver(plan, kept, ledger=ledger, backend=backend, clock=backend.clock)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_fresh_experiment_takes_three_calls(
+    tmp_path: Path, backend: FakeBatch, number: int
+) -> None:
+    with Ledger(tmp_path) as ledger:
+        delivery = send(ledger, backend, number)
+    assert backend.calls == ["DescribeJobDefinitions", "RegisterJobDefinition", "SubmitJob"]
+    assert (delivery.sent, delivery.adopted, delivery.known) == (1, 0, 0)
+
+
+def test_the_same_again_takes_none(tmp_path: Path, backend: FakeBatch) -> None:
+    with Ledger(tmp_path) as ledger:
+        send(ledger, backend)
+        backend.calls.clear()
+        delivery = send(ledger, backend)
+    assert backend.calls == []
+    assert (delivery.sent, delivery.adopted, delivery.known) == (0, 0, 1)
+
+
+def test_what_somebody_else_has_sent_is_adopted(tmp_path: Path, backend: FakeBatch) -> None:
+    with Ledger(tmp_path / "a") as theirs:
+        send(theirs, backend)
+    backend.calls.clear()
+    with Ledger(tmp_path / "b") as ours:
+        delivery = send(ours, backend)
+    assert backend.calls == ["DescribeJobDefinitions", "ListJobs"]
+    assert (delivery.sent, delivery.adopted) == (0, 1)
+
+
+def test_a_label_of_their_own_does_not_hide_a_job(tmp_path: Path, backend: FakeBatch) -> None:
+    """The experiment's name is in the job's, and is not part of its identity."""
+    other = submission(Experiment(command=ONE.command, seeds=ONE.seeds, image="i", name="mine"))
+    with Ledger(tmp_path / "a") as theirs:
+        send(theirs, backend)
+    with Ledger(tmp_path / "b") as ours:
+        kept = kept_experiment(other, FLEET.log_group, 0.0)
+        delivery = deliver(other, kept, ledger=ours, backend=backend, clock=backend.clock)
+    assert (delivery.sent, delivery.adopted) == (0, 1)
+
+
+def test_of_two_jobs_for_the_same_runs_all_take_the_older(
+    tmp_path: Path, backend: FakeBatch
+) -> None:
+    with Ledger(tmp_path / "a") as first:
+        send(first, backend)
+    (standing,) = backend.jobs.values()
+    twin = type(standing)(
+        job_id="job-9",
+        name=standing.name,
+        queue=standing.queue,
+        created=standing.created + 1,
+        children=[],
+    )
+    backend.jobs["job-9"] = twin
+    with Ledger(tmp_path / "b") as second:
+        kept = send(second, backend).kept
+        assert [row.job_id for row in second.rows(kept)] == [standing.job_id]
+
+
+@pytest.mark.parametrize("listed_after", [0.0, 0.4, 2.0, 5.9])
+@pytest.mark.parametrize("fault", ["lost", "reset", "throttle"])
+def test_a_fault_on_the_way(tmp_path: Path, fault: str, listed_after: float) -> None:
+    """An answer that was lost is found by name, however late the job is listed."""
+    backend = FakeBatch(Clock(), listed_after=listed_after)
+    backend.faults = [fault]
+    with Ledger(tmp_path) as ledger:
+        delivery = send(ledger, backend)
+        assert [row.state for row in ledger.rows(delivery.kept)] == [SENT]
+    assert len(backend.jobs) == 1
+    assert delivery.sent == 1
+
+
+def test_throttling_is_answered_with_ever_longer_waits(tmp_path: Path, backend: FakeBatch) -> None:
+    backend.faults = ["throttle"] * 4
+    with Ledger(tmp_path) as ledger:
+        send(ledger, backend)
+    waits = [seconds for seconds in backend.clock.slept if seconds]
+    assert waits == sorted(waits)
+    assert len(waits) == 4
+
+
+def test_many_jobs_are_not_sent_faster_than_the_account_may(
+    tmp_path: Path, backend: FakeBatch
+) -> None:
+    began = backend.clock.now
+    with Ledger(tmp_path) as ledger:
+        send(ledger, backend, 2)
+    assert backend.clock.now - began >= 2 * SEND_EVERY_S * 0.99
+
+
+def test_a_refusal_leaves_nothing_behind(tmp_path: Path, backend: FakeBatch) -> None:
+    backend.faults = ["refuse"]
+    with Ledger(tmp_path) as ledger:
+        with pytest.raises(ServiceFailed, match=r"(?s)not ENABLED.*nothing was sent"):
+            send(ledger, backend)
+        assert ledger.experiments() == []
+
+
+def test_a_refusal_in_the_middle_says_what_was_sent(tmp_path: Path, backend: FakeBatch) -> None:
+    backend.faults = ["", "refuse"]
+    with Ledger(tmp_path) as ledger:
+        with pytest.raises(ServiceFailed, match="1 of 3 jobs were sent"):
+            send(ledger, backend, 2)
+        assert send(ledger, backend, 2).sent == 2
+    assert len(backend.jobs) == 3
+
+
+def test_without_a_clear_answer_the_row_stays(tmp_path: Path, backend: FakeBatch) -> None:
+    backend.faults = ["reset"] * 100
+    with Ledger(tmp_path) as ledger:
+        with pytest.raises(ServiceFailed, match="0 of 1 job was sent for certain"):
+            send(ledger, backend)
+        (kept,) = ledger.experiments()
+        assert [row.state for row in ledger.rows(kept)] == [INTENDED]
+
+
+def test_throttled_for_good_leaves_nothing_behind(tmp_path: Path, backend: FakeBatch) -> None:
+    backend.faults = ["throttle"] * 100
+    with Ledger(tmp_path) as ledger:
+        with pytest.raises(ServiceFailed, match=r"(?s)slow down.*nothing was sent"):
+            send(ledger, backend)
+        assert ledger.experiments() == []
+
+
+def test_each_try_is_looked_for_as_long_as_the_first(tmp_path: Path) -> None:
+    """Killed after a second try, the next process still waits until that one must be listed."""
+    backend = FakeBatch(Clock(), listed_after=1.0)
+    backend.faults = ["reset", "dies after"]
+    with Ledger(tmp_path) as ledger, pytest.raises(Killed):
+        send(ledger, backend)
+    with Ledger(tmp_path) as ledger:
+        assert send(ledger, backend).adopted == 1
+    assert len(backend.jobs) == 1
+
+
+def test_two_at_a_time_send_once(tmp_path: Path) -> None:
+    """The second waits for the first, and finds all done."""
+    backend = FakeBatch(Clock())
+    entered, go = threading.Event(), threading.Event()
+    define = backend.define
+
+    def slow(*args: object) -> object:
+        entered.set()
+        assert go.wait(10)
+        return define(*args)  # type: ignore[arg-type] # passed on
+
+    backend.define = slow  # type: ignore[method-assign,assignment] # slower
+    deliveries: list[Delivery] = []
+
+    def one() -> None:
+        with Ledger(tmp_path) as ledger:
+            deliveries.append(send(ledger, backend))
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    threads[0].start()
+    assert entered.wait(10)
+    threads[1].start()
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert len(backend.jobs) == 1
+    assert sorted(delivery.sent for delivery in deliveries) == [0, 1]
+
+
+FAULTS = st.lists(
+    st.sampled_from(["", "lost", "reset", "throttle", "refuse", "dies before", "dies after"]),
+    max_size=4,
+)
+
+
+class Sending(RuleBasedStateMachine):
+    """Two machines send, die, lose answers, look and cancel; the service accepts what it accepts."""
+
+    @initialize(listed_after=st.sampled_from([0.0, 1.0, 5.5]))
+    def begin(self, listed_after: float) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.backend = FakeBatch(Clock(), listed_after=listed_after)
+        self.machine = 0
+        self.whole: set[tuple[int, int]] = set()
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder)
+
+    def session(self, machine: int) -> api.Session:
+        if machine != self.machine:  # machines have no lock in common, only the service's list
+            self.backend.clock.sleep(LISTED_WITHIN_S)
+            self.machine = machine
+        made: api.Session = session(self.folder / str(machine), self.backend)
+        return made
+
+    @rule(machine=st.integers(0, 1), number=st.integers(0, 2), faults=FAULTS, at_once=st.booleans())
+    def submit(self, machine: int, number: int, faults: list[str], at_once: bool) -> None:  # noqa: FBT001 # hypothesis passes by name
+        before = len(self.backend.jobs)
+        self.backend.faults = list(faults)
+        with self.session(machine) as at:
+            try:
+                delivery = api.send(at, PLANS[number])
+            except (Killed, ServiceFailed):
+                if at_once:
+                    self.submit(machine, number, [], at_once=False)
+                return
+            finally:
+                self.backend.faults = []
+        self.whole.add((machine, number))
+        assert delivery.sent + delivery.adopted + delivery.known == len(
+            PLANS[number].submission.jobs
+        )
+        if not {"lost", "dies after"} & set(faults):
+            assert delivery.sent == len(self.backend.jobs) - before
+
+    @rule(seconds=st.floats(0, 120))
+    def time_passes(self, seconds: float) -> None:
+        self.backend.clock.sleep(seconds)
+
+    @rule(which=st.integers(0, 5), how=st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING"]))
+    def jobs_go_on(self, which: int, how: str) -> None:
+        jobs = [job for job in self.backend.jobs.values() if not job.over]
+        if jobs:
+            job = jobs[which % len(jobs)]
+            self.backend.end(job.job_id, (how, None))
+
+    @rule(machine=st.integers(0, 1))
+    def look(self, machine: int) -> None:
+        with self.session(machine) as at:
+            for progress in api.poll(at, api.experiments(at)):
+                self.check(machine, progress)
+
+    @rule(machine=st.integers(0, 1))
+    def cancel(self, machine: int) -> None:
+        with self.session(machine) as at:
+            for kept in api.experiments(at):
+                api.cancel(at, kept)
+                rows = at.ledger().rows(kept)
+                assert all(row.state == SENT for row in rows)
+                assert all(self.backend.jobs[row.job_id or ""].over for row in rows)
+                self.whole -= {(machine, n) for n, e in enumerate(EXPERIMENTS) if not rows}
+
+    def check(self, machine: int, progress: Progress) -> None:
+        experiment = progress.kept.experiment
+        assert progress.runs == run_count(experiment)
+        if (machine, EXPERIMENTS.index(experiment)) in self.whole:
+            assert RunState.UNSENT not in progress.counts
+        sent = [row for row in progress.rows if row.state == SENT]
+        assert all(self.backend.jobs[row.job_id or ""].name == row.name for row in sent)
+        ended = sum(len(self.backend.jobs[row.job_id or ""].children) for row in sent if row.over)
+        assert (
+            sum(
+                count
+                for state, count in progress.counts.items()
+                if state.value in {"done", "failed", "cancelled"}
+            )
+            >= ended
+        )
+
+    @invariant()
+    def each_job_stands_once(self) -> None:
+        if hasattr(self, "backend"):
+            names = self.backend.names()
+            assert len(names) == len(set(names))
+
+
+Sending.TestCase.settings = settings(max_examples=50, stateful_step_count=10, deadline=None)
+TestSending = Sending.TestCase
