@@ -156,7 +156,7 @@ def _run(
     return executor.run(
         Attempt(
             command=list(job.spec["container"]["command"] or NO_COMMAND),
-            environment=_environment(running) | _secrets(job, account) | own,
+            environment=_environment(running, account.endpoint()) | _secrets(job, account) | own,
             folder=folder,
         ),
         started=started,
@@ -171,7 +171,7 @@ def _overrides_length(job: Job) -> int:
     return len(json.dumps(overrides, separators=(",", ":"), ensure_ascii=False))
 
 
-def _environment(running: Running) -> dict[str, str]:
+def _environment(running: Running, endpoint: str | None) -> dict[str, str]:
     """The job's variables and AWS's; of the sandbox's own only where programs lie."""
     job = running.job
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
@@ -183,6 +183,9 @@ def _environment(running: Running) -> dict[str, str]:
         "AWS_BATCH_CE_NAME": running.environment.name,
         "AWS_BATCH_JQ_NAME": running.queue_name,
     }
+    if endpoint:
+        url = f"{endpoint}/_metadata/{running.machine.secret}"
+        environment["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = url
     if job.parent and job.parent.array:
         environment["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)
         environment["AWS_BATCH_JOB_ARRAY_SIZE"] = str(job.parent.array.size)

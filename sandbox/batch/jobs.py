@@ -61,14 +61,18 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     return {"jobArn": job.arn, "jobName": job.name, "jobId": job_id}
 
 
-def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeJobs: those that exist."""
+def describe(
+    store: Store, request: dict[str, Any], seen: Callable[[Job], bool] = lambda _: True
+) -> dict[str, Any]:
+    """DescribeJobs: those that exist and are `seen` by now."""
     limits.DESCRIBE_JOBS.check(len(request["jobs"]))
     found = [store.look_at(job_id) for job_id in request["jobs"]]
-    return {"jobs": [job_detail(store, job) for job in found if job]}
+    return {"jobs": [job_detail(store, job) for job in found if job and seen(job)]}
 
 
-def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+def list_jobs(
+    store: Store, request: dict[str, Any], seen: Callable[[Job], bool] = lambda _: True
+) -> dict[str, Any]:
     """ListJobs: a queue's jobs or an array's children, newest first.
 
     RUNNING only unless a status is given; a filter ignores the status (API Reference).
@@ -87,7 +91,7 @@ def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         status = request.get("jobStatus", states.RUNNING)
         jobs = (job for job in jobs if job.status == status)
         limit = limits.LIST_PAGE
-    page, token = paged(list(jobs), request, limit)
+    page, token = paged([job for job in jobs if seen(job)], request, limit)
     return {"jobSummaryList": [_summary(job) for job in page], "nextToken": token}
 
 

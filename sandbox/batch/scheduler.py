@@ -94,6 +94,11 @@ class Scheduler:
         self._wake.set()
         return running.machine.id
 
+    def find_machine(self, secret: str) -> Machine | None:
+        """The machine whose metadata endpoint has that secret."""
+        with self._store.lock:
+            return self.machines.find(secret=secret)
+
     def running_jobs(self) -> list[str]:
         """Ids of the jobs and nodes that have a slot now."""
         with self._store.lock:

@@ -15,7 +15,7 @@ from sandbox.batch.executor import Executor
 from sandbox.batch.machines import Machines
 from sandbox.batch.protocol import Protocol
 from sandbox.batch.scheduler import Scheduler
-from sandbox.batch.store import Store, new_id
+from sandbox.batch.store import Job, Store, new_id
 from sandbox.conditions import Conditions
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
@@ -38,6 +38,7 @@ class Batch:
         clock: Callable[[], float],
     ) -> None:
         self.store = Store(account)
+        self._conditions = conditions
         self._executor = Executor(image_root, grace_s)
         self.scheduler = Scheduler(
             self.store,
@@ -96,8 +97,8 @@ class Batch:
             "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
-            "DescribeJobs": lambda r: jobs.describe(store, r),
-            "ListJobs": lambda r: jobs.list_jobs(store, r),
+            "DescribeJobs": lambda r: jobs.describe(store, r, self._seen),
+            "ListJobs": lambda r: jobs.list_jobs(store, r, self._seen),
             "CancelJob": lambda r: jobs.cancel(store, r, now()),
             "TerminateJob": lambda r: jobs.terminate(store, r, now()),
             "CancelJobs": lambda r: jobs.bulk(store, jobs.cancel, r, now()),
@@ -106,6 +107,14 @@ class Batch:
             "UntagResource": self._untag,
             "ListTagsForResource": lambda r: {"tags": dict(self._tags(r["resourceArn"]))},
         }
+
+    def _seen(self, job: Job) -> bool:
+        """Whether views know the job: just after SubmitJob they may not."""
+        lag_s = self._conditions.now.lag_s
+        if not lag_s or job.created_ms + lag_s * 1000 <= self.scheduler.now_ms():
+            return True
+        self._conditions.note("unseen", job=job.id)
+        return False
 
     def _tags(self, arn: str) -> dict[str, str]:
         if arn not in self.store.tags:
