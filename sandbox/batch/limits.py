@@ -54,6 +54,9 @@ VCPUS = Limit("vCPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
 GPUS = Limit("GPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
 TAGS = Limit("tags per resource", 50, source="User Guide, Tag restrictions")
 PRIORITY = Limit("job queue priority", 1000, source=_API + "CreateJobQueue")
+SCALE_DOWN_DELAY_MINUTES = Limit(
+    "minScaleDownDelayMinutes", 10_080, 20, source=_API + "ComputeScalingPolicy"
+)
 BID_PERCENTAGE = Limit("bidPercentage", 100, source=_API + "ComputeResource")
 STATE_TIME_LIMIT_S = Limit(
     "jobStateTimeLimitActions.maxTimeSeconds", 86_400, 600, source=_API + "JobStateTimeLimitAction"
