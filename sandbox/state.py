@@ -40,6 +40,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     image_root: str
     grace_s: float
+    boot_s: float = 0.0
+    idle_s: float = 5.0
+    speed: float = 1.0
 
 
 def read_state(folder: Path) -> State | None:

@@ -34,8 +34,16 @@ def _inside_moto(function: Callable[_P, _R]) -> Callable[_P, _R]:
 class Account:
     """One account in one region."""
 
-    def __init__(self, region: str, account_id: str = ACCOUNT_ID) -> None:
+    def __init__(
+        self,
+        region: str,
+        account_id: str = ACCOUNT_ID,
+        *,
+        endpoint: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`endpoint` is where jobs reach the sandbox, once it is there."""
         self.region = region
+        self.endpoint = endpoint
         self.account_id = account_id
 
     def arn(self, kind: str, name: str) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox.batch.executor import Attempt, Executor
 from tests.sandbox.conftest import trust, until
 
 pytestmark = pytest.mark.slow
@@ -397,27 +394,6 @@ def test_too_many_tags_to_propagate_fail_the_job_after_it_was_taken(world: Any) 
     for count, status in ((24, "SUCCEEDED"), (25, "FAILED")):
         tags = {f"j{n}": "v" for n in range(count)}
         assert world.over(world.submit(jobDefinition="many", tags=tags))["status"] == status
-
-
-def test_a_timeout_ends_the_attempt_and_is_not_retried(world: Any) -> None:
-    """Timeouts are 60 s or more; the executor is asked directly for less."""
-    folder = world.sandbox.dir / "work" / "direct"
-    lines: list[tuple[int, str]] = []
-    with contextlib.closing(Executor(world.sandbox.dir / "image", 0.2)) as executor:
-        outcome = executor.run(
-            Attempt(
-                ["sh", "-c", "trap 'echo bye; exit 3' TERM; sleep 60 & wait"],
-                {"PATH": "/usr/bin:/bin"},
-                folder,
-                0.3,
-            ),
-            started=lambda: None,
-            stop=threading.Event(),
-            log=lines.extend,
-        )
-    assert outcome.timed_out
-    assert [text for _, text in lines] == ["bye"]
-    assert not folder.exists()
 
 
 def test_time_stamps_are_milliseconds(world: Any) -> None:
