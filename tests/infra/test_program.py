@@ -532,3 +532,9 @@ def test_catalogue_and_plan_load_neither_pulumi_nor_boto3() -> None:
     )
     assert loaded.stdout == "[]\n"
     assert parse_catalog(instance_types_csv())
+
+
+def test_a_sandbox_that_is_down_is_named() -> None:
+    err = NoAnswer('Could not connect to the endpoint URL: "http://127.0.0.1:4199/"')
+    assert "python -m sandbox up" in err.told("rl")
+    assert "aws sts" in NoAnswer("no credentials").told("rl")

@@ -187,7 +187,7 @@ def test_from_run_to_results(submit: Terminal) -> None:
     assert f"submit status {identity} --watch" in submit.err
 
     assert submit("status") == 0
-    assert f"{identity}   ppo" in submit.out
+    assert f"{identity}  ppo " in submit.out
     assert "4 runs: 4 waiting" in submit.out
 
     submit.backend.end("job-0", ("SUCCEEDED", None))
