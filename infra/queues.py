@@ -79,7 +79,12 @@ class TypeQueues(pulumi.ComponentResource):
                 "job_execution_timeout_minutes": plan.job_execution_timeout_minutes,
             },
             tags=plan.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(shared.after)),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(shared.after),
+                # Batch refuses to put another role in the place of its service-linked one.
+                replace_on_changes=["serviceRole"],
+            ),
         )
 
     def _launch_template(self, plan: ComputePlan) -> ec2.LaunchTemplate:

@@ -165,7 +165,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
         "storageOnDestroy, bucket": Edit(
             round=3,
             change={"bucket": False},
-            refused="cannot be deleted\n *because it is protected",
+            refused="because it is protected",
         ),
         "storageOnDestroy, back": Edit(
             round=3,

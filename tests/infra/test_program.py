@@ -98,15 +98,6 @@ class Double(pulumi.runtime.Mocks):
         return {"instanceTypes": [n for n, _ in pairs], "locations": [z for _, z in pairs]}
 
 
-@pytest.fixture(scope="session")
-def event_loop() -> None:
-    """From Python 3.12 on, nobody else makes the loop that Pulumi's mocks work in.
-
-    It stays open: its threads hold loops of the mocks' own, which nobody closes.
-    """
-    asyncio.set_event_loop(asyncio.new_event_loop())
-
-
 class Look:
     """What stands in the account: nothing, unless a test says so."""
 
@@ -124,10 +115,19 @@ class Look:
         return {name: self.in_queues[name] for name in queues if name in self.in_queues}
 
 
+@pytest.fixture(scope="session")
+def event_loop() -> None:
+    """From Python 3.12 on, nobody else makes the loop that Pulumi's mocks work in.
+
+    It stays open: its threads hold loops of the mocks' own, which nobody closes.
+    """
+    asyncio.set_event_loop(asyncio.new_event_loop())
+
+
 @pytest.fixture
 def account(
-    event_loop: None,  # noqa: ARG001 # asked for, not used
     monkeypatch: pytest.MonkeyPatch,
+    event_loop: None,  # noqa: ARG001 # asked for, not used
 ) -> Iterator[Double]:
     double = Double()
     monkeypatch.setattr("infra.program.Look", Look)
