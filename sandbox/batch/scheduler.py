@@ -7,6 +7,7 @@ multi-node job that has more nodes than that). All decisions are taken under the
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -311,14 +312,19 @@ class Scheduler:
         thread.start()
 
     def _run(self, running: Running) -> None:
-        ended = attempts.run(
-            running,
-            account=self._store.account,
-            executor=self._executor,
-            conditions=self._conditions,
-            work_dir=self._work_dir,
-            started=lambda: self._started(running),
-        )
+        try:
+            ended = attempts.run(
+                running,
+                account=self._store.account,
+                executor=self._executor,
+                conditions=self._conditions,
+                work_dir=self._work_dir,
+                started=lambda: self._started(running),
+            )
+        except Exception as err:  # noqa: BLE001 # a mistake of ours: the job must not hang for it
+            traceback.print_exception(err)
+            reason = f"the sandbox failed: {err!r}"
+            ended = Ended("Task failed to start", {"reason": reason}, False, may_retry=False)
         with self._store.lock:
             self.ended += 1
             del self._running[running.job.id]
