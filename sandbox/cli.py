@@ -87,6 +87,13 @@ def main() -> None:
     show_default=True,
     help="How much faster the sandbox's clock goes.",
 )
+@click.option(
+    "--state",
+    "state_dir",
+    metavar="DIR",
+    type=click.Path(file_okay=False, resolve_path=True),
+    help="Keep what the account holds there, beyond `down`.",
+)
 @click.option("--foreground", is_flag=True, help="Stay; Ctrl-C ends it.")
 def up(
     folder: Path,
@@ -98,6 +105,7 @@ def up(
     boot: float,
     idle: float,
     speed: float,
+    state_dir: str | None,
     foreground: bool,  # noqa: FBT001 # click passes by name
 ) -> None:
     """Start the sandbox."""
@@ -111,6 +119,7 @@ def up(
         boot_s=boot,
         idle_s=idle,
         speed=speed,
+        state_dir=state_dir,
     )
     if foreground:
         sys.exit(lifecycle.run(options, ready=lambda state: _tell(folder, state, "up")))

@@ -83,6 +83,7 @@ def serve(options: Options) -> None:
         boot_s=options.boot_s,
         idle_s=options.idle_s,
         speed=options.speed,
+        state_dir=Path(options.state_dir) if options.state_dir else None,
     )
     try:
         server = listen(app, options.port)

@@ -29,6 +29,7 @@ from sandbox.clock import Clock
 from sandbox.conditions import Conditions
 from sandbox.control import Control
 from sandbox.faults import Fault, Faults
+from sandbox.keeping import Diary, Keeper, load_moto, save_moto
 from sandbox.listening import App, Environ, StartResponse, hang_up
 from sandbox.rates import Buckets
 from sandbox.transport import count_loopback_as_tls
@@ -62,6 +63,7 @@ class Sandbox:
         boot_s: float = 0.0,
         idle_s: float = 5.0,
         speed: float = 1.0,
+        state_dir: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
@@ -93,6 +95,12 @@ class Sandbox:
         self._lock = threading.Lock()
         self._moto: App | None = None
         self._started = time.monotonic()
+        self._changes = 0
+        self._keeper = Keeper(state_dir) if state_dir else None
+        self._diary: Diary | None = None
+        if self._keeper:
+            self._remember(self._keeper)
+            self._diary = Diary(self._keep, self._news)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         body = _read_body(environ)
@@ -118,13 +126,44 @@ class Sandbox:
                     self.conditions,
                     **self._options,
                 )
+                kept = self._keeper.load(f"batch={region}") if self._keeper else None
+                if kept:
+                    self._batches[region].store.restore(kept)
                 self._batches[region].scheduler.start()
             return self._batches[region]
 
     def close(self) -> None:
-        """Ends all jobs; returns when their processes are gone."""
+        """Ends all jobs; returns when their processes are gone.
+
+        What is kept is the state before: in the next life they have lost their machines.
+        """
+        if self._diary:
+            self._diary.close()
         for batch in self._batches.values():
             batch.close()
+
+    def _remember(self, keeper: Keeper) -> None:
+        """Whatever the life before knew; its clock does not go back."""
+        load_moto(keeper)
+        now = keeper.load("clock")
+        if now and now > self.clock():
+            self.clock.change(advance_s=now - self.clock())
+        for name in keeper.names():
+            kind, _, region = name.partition("=")
+            if kind == "batch":
+                self.batch(region)
+
+    def _keep(self) -> None:
+        assert self._keeper is not None
+        self._keeper.save("clock", self.clock())
+        for batch in self._all_batches():
+            with batch.store.lock:
+                self._keeper.save(f"batch={batch.store.account.region}", batch.store.kept())
+        save_moto(self._keeper)
+
+    def _news(self) -> int:
+        """Another number once something has changed."""
+        return self._changes + sum(batch.scheduler.ended for batch in self._all_batches())
 
     def warm_up(self) -> None:
         """Loads moto's slow parts, so that the first call does not wait for them."""
@@ -173,6 +212,7 @@ class Sandbox:
         ):
             self.faults.note("rate", service=scope.service, operation=operation)
             return _send(start_response, throttled(scope.service, environ.get("CONTENT_TYPE", "")))
+        self._changes += not operation.startswith(("Describe", "List", "Get"))
         fault = self.faults.meet(scope.service, operation)
         if fault and fault.kind == "latency":
             time.sleep(fault.seconds)

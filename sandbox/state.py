@@ -62,6 +62,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     boot_s: float = 0.0
     idle_s: float = 5.0
     speed: float = 1.0
+    state_dir: str | None = None
 
 
 def read_state(folder: Path) -> State | None:

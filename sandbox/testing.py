@@ -76,6 +76,7 @@ def running(
     grace_s: float = 1.0,
     boot_s: float = 0.0,
     idle_s: float = 5.0,
+    state_dir: Path | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[Running]:
     """A sandbox on a free port; its jobs and its folder are gone at the end.
@@ -94,6 +95,7 @@ def running(
             grace_s=grace_s,
             boot_s=boot_s,
             idle_s=idle_s,
+            state_dir=state_dir,
             clock=clock,
         )
         server = listen(app)

@@ -133,11 +133,25 @@ def _fault(running: Running, account: Account, conditions: Conditions) -> str | 
         )
     if not account.open_log_stream(*_log_names(running)):
         return "CannotStartContainerError: The specified log group does not exist."
-    for secret in job.spec["container"].get("secrets", []):
-        if account.secret_value(secret["valueFrom"]) is None:
+    return _role_fault(job, account)
+
+
+def _role_fault(job: Job, account: Account) -> str | None:
+    """Why ECS can't use the job's roles for what they are there, None if it can."""
+    container = job.spec["container"]
+    for key in ("executionRoleArn", "jobRoleArn"):
+        role = container.get(key)
+        if role and account.role_fault(role, "ecs-tasks.amazonaws.com"):
+            return (
+                f"ECS was unable to assume the role '{role}' that was provided for this task. "
+                "Please verify that the role being passed has the proper trust relationship"
+            )
+    for secret in container.get("secrets", []):
+        fault = account.secret_fault(container.get("executionRoleArn", ""), secret["valueFrom"])
+        if fault:
             return (
                 "ResourceInitializationError: unable to pull secrets or registry auth: "
-                f"{secret['valueFrom']} can't be found"
+                f"execution resource retrieval failed: {fault}"
             )
     return None
 

@@ -7,6 +7,7 @@ multi-node job that has more nodes than that). All decisions are taken under the
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
@@ -52,12 +53,18 @@ class Scheduler:
         """By id, where the nodes of a multi-node job run."""
         self._coming = 0
         """Slots that are kept for jobs whose machines are on their way, in this round."""
+        self.ended = 0
+        """Attempts that are over."""
         self._threads: set[threading.Thread] = set()
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="batch-scheduler", daemon=True)
 
     def start(self) -> None:
+        with self._store.lock:
+            for waiting in self._store.waiting.values():
+                for job in waiting:
+                    self._lose_what_ran(job)
         self._thread.start()
 
     def wake(self) -> None:
@@ -163,6 +170,21 @@ class Scheduler:
                     running.end(reason)  # one node lost, all lost
             elif job_id in self._running:
                 self._running[job_id].end(reason)
+
+    def _lose_what_ran(self, job: Job) -> None:
+        """After a restart: the machines of the life before are gone, with all that ran there."""
+        members = job.array.children.values() if job.array else [job]
+        for member in members:
+            if member.status not in _STARTED:
+                continue
+            instance = member.container.get("containerInstanceArn", "").rpartition("/")[2]
+            reason = f"Host EC2 (instance {instance}) terminated."
+            if member.nodes:
+                for node in member.nodes.children:
+                    if node.status not in states.OVER:
+                        node.move(states.FAILED, reason)
+            ended = Ended(reason, member.container, succeeded=False, may_retry=True)
+            self._end_attempt(member, ended, self.now_ms())
 
     def _nodes_of(self, job: Job) -> list[Running]:
         assert job.nodes is not None
@@ -309,15 +331,21 @@ class Scheduler:
         thread.start()
 
     def _run(self, running: Running) -> None:
-        ended = attempts.run(
-            running,
-            account=self._store.account,
-            executor=self._executor,
-            conditions=self._conditions,
-            work_dir=self._work_dir,
-            started=lambda: self._started(running),
-        )
+        try:
+            ended = attempts.run(
+                running,
+                account=self._store.account,
+                executor=self._executor,
+                conditions=self._conditions,
+                work_dir=self._work_dir,
+                started=lambda: self._started(running),
+            )
+        except Exception as err:  # noqa: BLE001 # a mistake of ours: the job must not hang for it
+            traceback.print_exception(err)
+            reason = f"the sandbox failed: {err!r}"
+            ended = Ended("Task failed to start", {"reason": reason}, False, may_retry=False)
         with self._store.lock:
+            self.ended += 1
             del self._running[running.job.id]
             self._finish(running, ended)
             self._threads.discard(threading.current_thread())
@@ -343,21 +371,19 @@ class Scheduler:
 
     def _finish(self, running: Running, ended: Ended) -> None:
         job, now = running.job, self.now_ms()
-        job.container = ended.container
-        job.attempts.append(
-            {
-                "container": ended.container,
-                "startedAt": job.started_ms or now,
-                "stoppedAt": now,
-                "statusReason": ended.status_reason,
-            }
-        )
         if job.parent and job.parent.nodes:
             self._finish_node(job.parent, job, ended, now)
             return
         self.machines.give_back(running.machine, job.id, running.need, now)
+        self._end_attempt(job, ended, now)
+
+    def _end_attempt(self, job: Job, ended: Ended, now: int) -> None:
+        """The attempt is over; with it the job, unless it gets another."""
+        _note_attempt(job, ended, now)
         if not ended.succeeded and ended.may_retry and _gets_another(job, ended):
             job.started_ms = None
+            if job.nodes:
+                job.nodes.children = [nodes.renew(node) for node in job.nodes.children]
             job.move(states.RUNNABLE)
             if job.parent and job.parent.array:
                 job.parent.array.again.append(job)
@@ -368,10 +394,10 @@ class Scheduler:
     def _finish_node(self, parent: Job, node: Job, ended: Ended, now: int) -> None:
         """The main node's end is the job's; the others end with it."""
         assert parent.nodes is not None
+        _note_attempt(node, ended, now)
         node.move(states.SUCCEEDED if ended.succeeded else states.FAILED, ended.status_reason)
         node.stopped_ms = now
         if node is parent.nodes.main_node:
-            parent.attempts.append(node.attempts[-1])
             parent.ended = ended
             for other in self._nodes_of(parent):
                 other.end(MAIN_ENDED)
@@ -389,13 +415,20 @@ class Scheduler:
             if node.status not in states.OVER:
                 end(node, MAIN_ENDED, now)
         parent.ended = None
-        if not ended.succeeded and ended.may_retry and _gets_another(parent, ended):
-            parent.started_ms = None
-            parent.nodes.children = [nodes.renew(node) for node in parent.nodes.children]
-            parent.move(states.RUNNABLE)
-            return
-        parent.move(states.SUCCEEDED if ended.succeeded else states.FAILED, ended.status_reason)
-        parent.stopped_ms = now
+        self._end_attempt(parent, ended, now)
+
+
+def _note_attempt(job: Job, ended: Ended, now: int) -> None:
+    if not job.nodes:
+        job.container = ended.container
+    job.attempts.append(
+        {
+            "container": ended.container,
+            "startedAt": job.started_ms or now,
+            "stoppedAt": now,
+            "statusReason": ended.status_reason,
+        }
+    )
 
 
 def _settle(resource: Resource) -> None:

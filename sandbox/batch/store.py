@@ -249,6 +249,14 @@ class Store:
         self.fronts: dict[str, Front] = {}
         """By queue ARN, what waits there first."""
 
+    def kept(self) -> dict[str, Any]:
+        """What another store needs to go on from here."""
+        return {key: value for key, value in vars(self).items() if key not in _PASSING}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Goes on from there."""
+        vars(self).update(kept)
+
     def environment(self, name_or_arn: str) -> Resource | None:
         return self.environments.get(name_or_arn.rpartition("/")[2])
 
@@ -318,6 +326,9 @@ class Store:
         if found is None:
             raise ClientError(f"JobDefinition {name_or_arn} not found")
         return found
+
+
+_PASSING = frozenset({"account", "fronts", "lock"})
 
 
 def new_id() -> str:

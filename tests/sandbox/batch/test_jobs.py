@@ -236,6 +236,14 @@ def test_dependencies(world: Any) -> None:
     assert world.over(array)["status"] == "SUCCEEDED"
 
 
+def reading(source: str) -> dict[str, Any]:
+    """A container with a secret from there."""
+    return {
+        "secrets": [{"name": "KEY", "valueFrom": source}],
+        "executionRoleArn": "arn:aws:iam::123456789012:role/execution",
+    }
+
+
 def test_secrets_come_from_secrets_manager(world: Any) -> None:
     arn = world.sandbox.client("secretsmanager").create_secret(Name="key", SecretString="s3cret")[
         "ARN"
@@ -243,22 +251,62 @@ def test_secrets_come_from_secrets_manager(world: Any) -> None:
     world.iam.create_role(
         RoleName="execution", AssumeRolePolicyDocument=trust("ecs-tasks.amazonaws.com")
     )
+    world.definition("early", containerProperties=reading(arn))
+    refused = world.over(world.submit(jobDefinition="early"))
+    assert "secretsmanager:GetSecretValue" in refused["container"]["reason"]
+    statement = {"Effect": "Allow", "Action": "secretsmanager:Get*", "Resource": arn + "*"}
+    world.iam.put_role_policy(
+        RoleName="execution",
+        PolicyName="read",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+    )
     for name, source in (("s", arn), ("missing", arn + "x")):
         world.definition(
             name,
             "sh",
             "-c",
             "[ ${#KEY} = 6 ]",
-            containerProperties={
-                "secrets": [{"name": "KEY", "valueFrom": source}],
-                "executionRoleArn": "arn:aws:iam::123456789012:role/execution",
-            },
+            containerProperties=reading(source),
         )
     job = world.over(world.submit(jobDefinition="s"))
     assert job["status"] == "SUCCEEDED"
     assert "s3cret" not in json.dumps(job)
     lost = world.over(world.submit(jobDefinition="missing"))
     assert "ResourceInitializationError" in lost["container"]["reason"]
+
+
+def test_a_secrets_json_has_members_and_parameters_are_secrets_too(world: Any) -> None:
+    world.iam.create_role(
+        RoleName="reader", AssumeRolePolicyDocument=trust("ecs-tasks.amazonaws.com")
+    )
+    statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": statement})
+    world.iam.put_role_policy(RoleName="reader", PolicyName="all", PolicyDocument=document)
+    secret = world.sandbox.client("secretsmanager").create_secret(
+        Name="json", SecretString='{"password": "p1"}'
+    )
+    ssm = world.sandbox.client("ssm")
+    ssm.put_parameter(Name="/deep/one", Value="p2", Type="SecureString")
+    ssm.put_parameter(Name="flat", Value="p3", Type="String")
+    sources = {
+        "A": secret["ARN"] + ":password::",
+        "B": "arn:aws:ssm:us-east-1:123456789012:parameter/deep/one",
+        "C": "flat",
+    }
+    container = reading("")
+    container["executionRoleArn"] = "arn:aws:iam::123456789012:role/reader"
+    container["secrets"] = [{"name": n, "valueFrom": v} for n, v in sources.items()]
+    world.definition("members", "sh", "-c", "echo $A $B $C", containerProperties=container)
+    assert world.lines(world.over(world.submit(jobDefinition="members"))) == ["p1 p2 p3"]
+
+
+def test_a_role_that_ecs_cannot_assume(world: Any) -> None:
+    world.iam.create_role(RoleName="batch", AssumeRolePolicyDocument=trust("batch.amazonaws.com"))
+    for name in ("batch", "nobody"):
+        role = {"jobRoleArn": f"arn:aws:iam::123456789012:role/{name}"}
+        world.definition(f"role-{name}", containerProperties=role)
+        job = world.over(world.submit(jobDefinition=f"role-{name}"))
+        assert job["container"]["reason"].startswith("ECS was unable to assume the role")
 
 
 def test_the_log_group_must_exist(world: Any) -> None:
