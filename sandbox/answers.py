@@ -54,6 +54,23 @@ def throttled(service: str, content_type: str = "") -> Answer:
     return error(status, code, message, service=service, content_type=content_type)
 
 
+_EXPIRED: Mapping[str, tuple[int, str]] = {
+    "ec2": (400, "RequestExpired"),
+    "s3": (400, "ExpiredToken"),
+    "iam": (403, "ExpiredToken"),
+    "sts": (403, "ExpiredToken"),
+    "batch": (403, "ExpiredTokenException"),
+}
+"""Status and code when credentials are no longer valid, by service; JSON services share theirs."""
+
+
+def expired(service: str, content_type: str = "") -> Answer:
+    """What the service answers to credentials that were good once."""
+    status, code = _EXPIRED.get(service, (400, "ExpiredTokenException"))
+    message = "The security token included in the request is expired"
+    return error(status, code, message, service=service, content_type=content_type)
+
+
 def as_json(value: Any, status: int = 200) -> Answer:
     """A JSON document."""
     return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})

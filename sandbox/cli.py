@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ import click
 import msgspec
 
 from sandbox import client, guard, lifecycle
+from sandbox.admission import admit
 from sandbox.errors import SandboxError
 from sandbox.faults import KINDS
-from sandbox.provider import plugin
-from sandbox.state import CLIENT_FOLDERS, Options, State, read_state
+from sandbox.state import Options, State, read_state
 
 
 def _folder(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path:
@@ -65,6 +66,34 @@ def main() -> None:
     show_default=True,
     help="Seconds from SIGTERM to SIGKILL.",
 )
+@click.option(
+    "--boot",
+    type=click.FloatRange(0, 3600),
+    default=0.2,
+    show_default=True,
+    help="Seconds until a launched instance takes jobs.",
+)
+@click.option(
+    "--idle",
+    type=click.FloatRange(0.5, 86_400),
+    default=5.0,
+    show_default=True,
+    help="Seconds that an instance without jobs is kept.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, 10_000, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="How much faster the sandbox's clock goes.",
+)
+@click.option(
+    "--state",
+    "state_dir",
+    metavar="DIR",
+    type=click.Path(file_okay=False, resolve_path=True),
+    help="Keep what the account holds there, beyond `down`.",
+)
 @click.option("--foreground", is_flag=True, help="Stay; Ctrl-C ends it.")
 def up(
     folder: Path,
@@ -73,6 +102,10 @@ def up(
     slots: int,
     image_root: Path,
     stop_timeout: float,
+    boot: float,
+    idle: float,
+    speed: float,
+    state_dir: str | None,
     foreground: bool,  # noqa: FBT001 # click passes by name
 ) -> None:
     """Start the sandbox."""
@@ -83,6 +116,10 @@ def up(
         slots=slots,
         image_root=str(image_root),
         grace_s=stop_timeout,
+        boot_s=boot,
+        idle_s=idle,
+        speed=speed,
+        state_dir=state_dir,
     )
     if foreground:
         sys.exit(lifecycle.run(options, ready=lambda state: _tell(folder, state, "up")))
@@ -121,10 +158,7 @@ def status(folder: Path, as_json: bool) -> None:  # noqa: FBT001 # click passes 
 def env(folder: Path) -> None:
     """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
     state = _running(folder)
-    variables = client.environment(folder, port=state.port, region=state.region, key=state.key)
-    for name in CLIENT_FOLDERS:
-        (folder / name).mkdir(exist_ok=True)
-    plugin.install(Path(variables["PULUMI_HOME"]))
+    variables = admit(folder, state)
     for name in client.UNSET:
         click.echo(f"unset {name}")
     for name, value in variables.items():
@@ -152,10 +186,36 @@ def fault_add(folder: Path, **fault: Any) -> None:
 @fault.command("interrupt")
 @folder_option
 @click.argument("job_id")
-def fault_interrupt(folder: Path, job_id: str) -> None:
+@click.option(
+    "--notice",
+    type=click.FloatRange(0, 86_400),
+    default=0.0,
+    show_default=True,
+    help="Seconds of notice, seen at the instance's metadata endpoint.",
+)
+def fault_interrupt(folder: Path, job_id: str, notice: float) -> None:
     """Take the instance under a running job away, as Spot does."""
-    answer = _control(folder, "POST", "interrupt", {"jobId": job_id})
-    click.echo(f"the instance {answer['instance']} is gone")
+    answer = _control(folder, "POST", "interrupt", {"jobId": job_id, "notice": notice})
+    how = f"goes in {notice:g} s" if notice else "is gone"
+    click.echo(f"the instance {answer['instance']} {how}")
+
+
+@fault.command("set")
+@folder_option
+@click.option("--capacity", multiple=True, metavar="TYPE=N", help="EC2 has N instances of it.")
+@click.option("--interruptions-per-hour", type=float, help="Of each Spot instance from now on.")
+@click.option("--seed", type=int, help="Makes the interruptions repeatable.")
+@click.option("--notice", "notice_s", type=float, help="Seconds before an interruption.")
+@click.option("--lag", "lag_s", type=float, help="Seconds until DescribeJobs knows a job.")
+@click.option("--rates/--no-rates", default=None, help="Throttle at AWS's rates of calls.")
+@click.option("--no-image", metavar="IMAGE", help="Can't be pulled; `*` at the end is any.")
+def fault_set(folder: Path, capacity: tuple[str, ...], **settings: Any) -> None:
+    """Change what lasts; what is not named stays. `fault clear` calms all."""
+    changes: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    if capacity:
+        now = _control(folder, "GET", "conditions")["capacity"]
+        changes["capacity"] = now | dict(map(_capacity, capacity))
+    click.echo(json.dumps(_control(folder, "POST", "conditions", changes)))
 
 
 @fault.command("list")
@@ -168,8 +228,20 @@ def fault_list(folder: Path) -> None:
 @fault.command("clear")
 @folder_option
 def fault_clear(folder: Path) -> None:
-    """Forget the faults that wait."""
+    """Forget the faults that wait, and calm all conditions."""
     _control(folder, "DELETE", "faults")
+    _control(folder, "DELETE", "conditions")
+
+
+@main.command()
+@folder_option
+@click.option("--advance", type=click.FloatRange(0), default=0.0, help="Seconds to skip.")
+@click.option("--speed", type=click.FloatRange(0, 10_000, min_open=True), help="How much faster.")
+def clock(folder: Path, advance: float, speed: float | None) -> None:
+    """Tell the sandbox's time; skip some of it, or make it faster."""
+    answer = _control(folder, "POST", "clock", {"advance": advance, "speed": speed})
+    at = datetime.fromtimestamp(answer["now"], tz=timezone.utc)
+    click.echo(f"{at:%Y-%m-%d %H:%M:%S} UTC, {answer['speed']:g} times as fast as usual")
 
 
 @main.command("_guard", hidden=True)
@@ -184,6 +256,13 @@ def run_guard(options: str) -> None:
 def run_server(options: str) -> None:
     """Answer."""
     guard.serve(msgspec.json.decode(options, type=Options))
+
+
+def _capacity(text: str) -> tuple[str, int]:
+    name, _, count = text.partition("=")
+    if not name or not count.isdigit():
+        raise click.BadParameter(f"{text!r}: give TYPE=N, as c6g.medium=0", param_hint="--capacity")
+    return name, int(count)
 
 
 def _running(folder: Path) -> State:

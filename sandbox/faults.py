@@ -14,6 +14,7 @@ import msgspec
 
 KINDS = {
     "throttle": "the call is refused with a throttling error; nothing is done",
+    "expired": "the credentials have expired; nothing is done",
     "error": "the call is answered with status 500; nothing is done",
     "reset": "the connection is closed before anything is done",
     "lost": "the call is done, and the connection closed without an answer",

@@ -80,6 +80,10 @@ def serve(options: Options) -> None:
         work_dir=work_folder(Path(options.folder)),
         image_root=Path(options.image_root),
         grace_s=options.grace_s,
+        boot_s=options.boot_s,
+        idle_s=options.idle_s,
+        speed=options.speed,
+        state_dir=Path(options.state_dir) if options.state_dir else None,
     )
     try:
         server = listen(app, options.port)
@@ -87,6 +91,7 @@ def serve(options: Options) -> None:
         raise SandboxError(
             f"port {options.port} can't be had ({err.strerror}): give another, or none, with --port"
         ) from err
+    app.endpoint = f"http://127.0.0.1:{server.port}"
     write_state(Path(options.folder), port=server.port, region=options.region, key=app.key)
 
     def stop(*_: Any) -> None:

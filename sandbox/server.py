@@ -19,14 +19,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from sandbox.answers import Answer, error, throttled
+from sandbox import metadata
+from sandbox.answers import Answer, error, expired, throttled
 from sandbox.batch.account import MOTO, Account
 from sandbox.batch.errors import ClientError
 from sandbox.batch.service import Batch
 from sandbox.client import CONTROL, KEY_HEADER
+from sandbox.clock import Clock
+from sandbox.conditions import Conditions
 from sandbox.control import Control
 from sandbox.faults import Fault, Faults
+from sandbox.keeping import Diary, Keeper, load_moto, save_moto
 from sandbox.listening import App, Environ, StartResponse, hang_up
+from sandbox.rates import Buckets
 from sandbox.transport import count_loopback_as_tls
 
 SERVICES = frozenset({"ec2", "ecr", "iam", "logs", "s3", "secretsmanager", "ssm", "sts"})
@@ -55,35 +60,60 @@ class Sandbox:
         work_dir: Path,
         image_root: Path,
         grace_s: float,
+        boot_s: float = 0.0,
+        idle_s: float = 5.0,
+        speed: float = 1.0,
+        state_dir: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
         self.region = region
         self.key = "SANDBOX" + secrets.token_hex(12).upper()
         self.faults = Faults()
+        self.conditions = Conditions(self.faults.note)
+        self.clock = Clock(clock, speed)
+        self.endpoint: str | None = None
+        """Where it is reached, once it is: jobs find their metadata there."""
+        self._buckets = Buckets(time.monotonic)
         self._options: dict[str, Any] = {
             "slots": slots,
             "work_dir": work_dir,
             "image_root": image_root,
             "grace_s": grace_s,
-            "clock": clock,
+            "boot_s": boot_s,
+            "idle_s": idle_s,
+            "clock": self.clock,
         }
-        self._control = Control(self.faults, status=self._status, interrupt=self._interrupt)
+        self._control = Control(
+            self.faults,
+            conditions=self.conditions,
+            clock=self.clock,
+            status=self._status,
+            interrupt=self._interrupt,
+        )
         self._batches: dict[str, Batch] = {}
         self._lock = threading.Lock()
         self._moto: App | None = None
         self._started = time.monotonic()
+        self._changes = 0
+        self._keeper = Keeper(state_dir) if state_dir else None
+        self._diary: Diary | None = None
+        if self._keeper:
+            self._remember(self._keeper)
+            self._diary = Diary(self._keep, self._news)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         body = _read_body(environ)
         refused = self._refused(environ, body)
         if refused:
             return _send(start_response, refused)
-        if environ["PATH_INFO"].startswith(CONTROL):
-            answer = self._control.answer(
-                environ["REQUEST_METHOD"], environ["PATH_INFO"], body or b""
-            )
+        path = environ["PATH_INFO"]
+        if path.startswith(CONTROL):
+            answer = self._control.answer(environ["REQUEST_METHOD"], path, body or b"")
+            self._wake()
             return _send(start_response, answer)
+        if path.startswith(metadata.PREFIX):
+            return _send(start_response, self._metadata(environ))
         return self._serve(environ, start_response, body or b"")
 
     def batch(self, region: str | None = None) -> Batch:
@@ -91,14 +121,49 @@ class Sandbox:
         region = region or self.region
         with self._lock:
             if region not in self._batches:
-                self._batches[region] = Batch(Account(region), **self._options)
+                self._batches[region] = Batch(
+                    Account(region, endpoint=lambda: self.endpoint),
+                    self.conditions,
+                    **self._options,
+                )
+                kept = self._keeper.load(f"batch={region}") if self._keeper else None
+                if kept:
+                    self._batches[region].store.restore(kept)
                 self._batches[region].scheduler.start()
             return self._batches[region]
 
     def close(self) -> None:
-        """Ends all jobs; returns when their processes are gone."""
+        """Ends all jobs; returns when their processes are gone.
+
+        What is kept is the state before: in the next life they have lost their machines.
+        """
+        if self._diary:
+            self._diary.close()
         for batch in self._batches.values():
             batch.close()
+
+    def _remember(self, keeper: Keeper) -> None:
+        """Whatever the life before knew; its clock does not go back."""
+        load_moto(keeper)
+        now = keeper.load("clock")
+        if now and now > self.clock():
+            self.clock.change(advance_s=now - self.clock())
+        for name in keeper.names():
+            kind, _, region = name.partition("=")
+            if kind == "batch":
+                self.batch(region)
+
+    def _keep(self) -> None:
+        assert self._keeper is not None
+        self._keeper.save("clock", self.clock())
+        for batch in self._all_batches():
+            with batch.store.lock:
+                self._keeper.save(f"batch={batch.store.account.region}", batch.store.kept())
+        save_moto(self._keeper)
+
+    def _news(self) -> int:
+        """Another number once something has changed."""
+        return self._changes + sum(batch.scheduler.ended for batch in self._all_batches())
 
     def warm_up(self) -> None:
         """Loads moto's slow parts, so that the first call does not wait for them."""
@@ -120,6 +185,8 @@ class Sandbox:
 
         if not _HOSTS.fullmatch(environ.get("HTTP_HOST", "")) or "HTTP_ORIGIN" in environ:
             return no(403, "AccessDenied", "loopback clients only")
+        if environ["PATH_INFO"].startswith(metadata.PREFIX):
+            return None  # whoever knows the address is a job of that machine
         key = environ.get("HTTP_" + KEY_HEADER.upper().replace("-", "_"))
         if not environ["PATH_INFO"].startswith(CONTROL):
             key = scope.key if scope else None
@@ -139,7 +206,14 @@ class Sandbox:
     ) -> Iterable[bytes]:
         scope = _scope(environ)
         assert scope is not None
-        fault = self.faults.meet(scope.service, self._operation(environ, scope, body))
+        operation = self._operation(environ, scope, body)
+        if self.conditions.now.rates and not self._buckets.take(
+            scope.region, scope.service, operation
+        ):
+            self.faults.note("rate", service=scope.service, operation=operation)
+            return _send(start_response, throttled(scope.service, environ.get("CONTENT_TYPE", "")))
+        self._changes += not operation.startswith(("Describe", "List", "Get"))
+        fault = self.faults.meet(scope.service, operation)
         if fault and fault.kind == "latency":
             time.sleep(fault.seconds)
             fault = None
@@ -194,8 +268,27 @@ class Sandbox:
                 self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
 
-    def _interrupt(self, job_id: str) -> str | None:
-        found = (batch.scheduler.interrupt(job_id) for batch in self._all_batches())
+    def _metadata(self, environ: Environ) -> Answer:
+        secret, path = metadata.split(environ["PATH_INFO"])
+        for batch in self._all_batches():
+            machine = batch.scheduler.find_machine(secret)
+            if machine:
+                return metadata.answer(
+                    machine,
+                    environ["REQUEST_METHOD"],
+                    path,
+                    environ,
+                    region=batch.store.account.region,
+                    now_ms=batch.scheduler.now_ms(),
+                )
+        return Answer(404, b"Not Found", {"Content-Type": "text/plain"})
+
+    def _wake(self) -> None:
+        for batch in self._all_batches():
+            batch.scheduler.wake()
+
+    def _interrupt(self, job_id: str, notice_s: float) -> str | None:
+        found = (batch.scheduler.interrupt(job_id, notice_s) for batch in self._all_batches())
         return next((instance for instance in found if instance), None)
 
     def _status(self) -> dict[str, Any]:
@@ -206,6 +299,9 @@ class Sandbox:
             "slots": self._options["slots"],
             "running": [job for batch in batches for job in batch.scheduler.running_jobs()],
             "jobs": sum(len(batch.store.jobs) for batch in batches),
+            "instances": sum(len(batch.scheduler.machines.everyone()) for batch in batches),
+            "now": self.clock(),
+            "speed": self.clock.speed,
         }
 
     def _all_batches(self) -> list[Batch]:
@@ -218,6 +314,8 @@ def _failure(fault: Fault, service: str, environ: Environ) -> Answer | None:
     content_type = environ.get("CONTENT_TYPE", "")
     if fault.kind == "throttle":
         return throttled(service, content_type)
+    if fault.kind == "expired":
+        return expired(service, content_type)
     if fault.kind == "error":
         message = "a fault was asked for"
         return error(500, "InternalFailure", message, service=service, content_type=content_type)

@@ -59,6 +59,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     image_root: str
     grace_s: float
+    boot_s: float = 0.0
+    idle_s: float = 5.0
+    speed: float = 1.0
+    state_dir: str | None = None
 
 
 def read_state(folder: Path) -> State | None:

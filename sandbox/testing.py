@@ -52,9 +52,19 @@ class Running:
         """Asks for a fault (sandbox.faults)."""
         self.app.faults.add(Fault(kind=kind, **options))
 
-    def interrupt(self, job_id: str) -> None:
-        """Takes the instance under a running job away."""
-        control(self.port, self.app.key, "POST", "interrupt", {"jobId": job_id})
+    def interrupt(self, job_id: str, notice_s: float = 0.0) -> None:
+        """Takes the instance under a running job away, after that notice."""
+        body = {"jobId": job_id, "notice": notice_s}
+        control(self.port, self.app.key, "POST", "interrupt", body)
+
+    def conditions(self, **changes: Any) -> None:
+        """Changes what lasts (sandbox.conditions); without any, all is calm again."""
+        verb = "POST" if changes else "DELETE"
+        control(self.port, self.app.key, verb, "conditions", changes or None)
+
+    def advance(self, seconds: float) -> None:
+        """Moves the sandbox's clock on."""
+        control(self.port, self.app.key, "POST", "clock", {"advance": seconds})
 
 
 @contextlib.contextmanager
@@ -64,6 +74,9 @@ def running(
     slots: int = 4,
     image_root: Path | None = None,
     grace_s: float = 1.0,
+    boot_s: float = 0.0,
+    idle_s: float = 5.0,
+    state_dir: Path | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[Running]:
     """A sandbox on a free port; its jobs and its folder are gone at the end.
@@ -80,9 +93,13 @@ def running(
             work_dir=work_folder(folder),
             image_root=image_root or empty,
             grace_s=grace_s,
+            boot_s=boot_s,
+            idle_s=idle_s,
+            state_dir=state_dir,
             clock=clock,
         )
         server = listen(app)
+        app.endpoint = f"http://127.0.0.1:{server.port}"
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from sandbox.batch import permissions
+
 MOTO = threading.RLock()
 """Held by whoever is inside moto: its backends are plain dicts, one set for the process."""
 ACCOUNT_ID = "123456789012"
@@ -34,8 +36,16 @@ def _inside_moto(function: Callable[_P, _R]) -> Callable[_P, _R]:
 class Account:
     """One account in one region."""
 
-    def __init__(self, region: str, account_id: str = ACCOUNT_ID) -> None:
+    def __init__(
+        self,
+        region: str,
+        account_id: str = ACCOUNT_ID,
+        *,
+        endpoint: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`endpoint` is where jobs reach the sandbox, once it is there."""
         self.region = region
+        self.endpoint = endpoint
         self.account_id = account_id
 
     def arn(self, kind: str, name: str) -> str:
@@ -105,20 +115,61 @@ class Account:
         return None
 
     @_inside_moto
+    def secret_fault(self, role: str, source: str) -> str | None:
+        """Why the role can't read the secret or parameter, None if it can."""
+        action, resource = self._reading(source)
+        if not permissions.allows(self._policies(role), action, resource):
+            return (
+                f"AccessDeniedException: User: {role} is not authorized to perform: {action} on "
+                f"resource: {resource} because no identity-based policy allows the {action} action"
+            )
+        if self.secret_value(source) is None:
+            return f"ResourceNotFoundException: {source} can't be found"
+        return None
+
+    @_inside_moto
     def secret_value(self, source: str) -> str | None:
-        """The value of a Secrets Manager secret or SSM parameter, None if there is none."""
+        """The value of a Secrets Manager secret or SSM parameter, None if there is none.
+
+        A secret's ARN may end with a key of its JSON (User Guide, Specifying sensitive data).
+        """
         from moto.secretsmanager.models import secretsmanager_backends  # noqa: PLC0415
         from moto.ssm.models import ssm_backends  # noqa: PLC0415 # only for jobs with secrets
 
-        if ":ssm:" in source or source.startswith("/"):
-            name = "/" + source.partition(":parameter/")[2] if ":ssm:" in source else source
-            parameter = ssm_backends[self.account_id][self.region].get_parameter(name)
-            return str(parameter.value) if parameter else None
-        secrets = secretsmanager_backends[self.account_id][self.region].secrets
-        secret = secrets.get(source)
+        if ":secretsmanager:" not in source:
+            name = source.partition(":parameter")[2] or source
+            backend = ssm_backends[self.account_id][self.region]
+            parameter = backend.get_parameter(name) or backend.get_parameter(name.lstrip("/"))
+            return str(parameter.decrypt(parameter.value)) if parameter else None
+        arn, key = _split_secret(source)
+        secret = secretsmanager_backends[self.account_id][self.region].secrets.get(arn)
         if secret is None or secret.default_version_id is None:
             return None
-        return str(secret.versions[secret.default_version_id]["secret_string"])
+        value = str(secret.versions[secret.default_version_id]["secret_string"])
+        return _member(value, key) if key else value
+
+    def _reading(self, source: str) -> tuple[str, str]:
+        """The action that reads a secret or parameter, and its ARN."""
+        if ":secretsmanager:" in source:
+            return "secretsmanager:GetSecretValue", _split_secret(source)[0]
+        name = source.partition(":parameter/")[2] or source.lstrip("/")
+        arn = f"arn:aws:ssm:{self.region}:{self.account_id}:parameter/{name}"
+        return "ssm:GetParameters", arn
+
+    def _policies(self, role: str) -> list[Any]:
+        from moto.iam.models import iam_backends  # noqa: PLC0415 # only once Batch is used
+
+        name = role.rpartition("/")[2]
+        for candidate in iam_backends[self.account_id]["aws"].roles.values():
+            if candidate.name == name:
+                managed = [
+                    version.document
+                    for policy in candidate.managed_policies.values()
+                    for version in policy.versions
+                    if version.is_default
+                ]
+                return [*candidate.policies.values(), *managed]
+        return []
 
     @_inside_moto
     def open_log_stream(self, group: str, stream: str) -> bool:
@@ -150,6 +201,20 @@ class Account:
         from moto.logs.models import logs_backends  # noqa: PLC0415 # only once jobs run
 
         return logs_backends[self.account_id][self.region]
+
+
+def _split_secret(source: str) -> tuple[str, str]:
+    """The ARN, and the key of its JSON (empty for the whole)."""
+    parts = source.split(":")
+    return ":".join(parts[:7]), parts[7] if len(parts) > 7 else ""  # noqa: PLR2004 # an ARN has 7
+
+
+def _member(text: str, key: str) -> str | None:
+    try:
+        value = json.loads(text)[key]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _trusted(policy: Any) -> set[str]:

@@ -12,23 +12,37 @@ from typing import Any, NamedTuple
 from sandbox.batch import limits
 from sandbox.batch.account import DEFAULT_LOG_GROUP, Account
 from sandbox.batch.executor import Attempt, Executor, Outcome
-from sandbox.batch.placement import Placement
-from sandbox.batch.store import Job, new_id
+from sandbox.batch.machines import Machine, Need
+from sandbox.batch.store import Job, Resource, new_id
+from sandbox.conditions import Conditions
 
 NO_COMMAND = ("true",)
 """An image's own command, which nobody can know here."""
 
 
+TIMED_OUT = "Job attempt duration exceeded timeout"
+MAIN_ENDED = "Main node exited"
+
+
 class Running(NamedTuple):
-    """An attempt that has a slot."""
+    """An attempt that has a slot, of a job or of one node of a job."""
 
     job: Job
     queue_name: str
-    placement: Placement
+    environment: Resource
+    machine: Machine
+    need: Need
     stop: threading.Event
     reasons: list[str]
     """Why it is being stopped, if it is."""
     task_id: str
+    main_address: str | None = None
+    """Where a node finds the main node; None on the main node itself."""
+
+    def end(self, reason: str) -> None:
+        """Asks it to stop; of several reasons the first counts."""
+        self.reasons.append(reason)
+        self.stop.set()
 
 
 class Ended(NamedTuple):
@@ -40,10 +54,25 @@ class Ended(NamedTuple):
     may_retry: bool
 
 
-def begin(job: Job, queue_name: str, placement: Placement) -> Running:
+def begin(
+    job: Job,
+    queue_name: str,
+    environment: Resource,
+    machine: Machine,
+    need: Need,
+    main_address: str | None = None,
+) -> Running:
     """An attempt that is about to run."""
     return Running(
-        job, queue_name, placement, threading.Event(), [], task_id=new_id().replace("-", "")
+        job=job,
+        queue_name=queue_name,
+        environment=environment,
+        machine=machine,
+        need=need,
+        stop=threading.Event(),
+        reasons=[],
+        task_id=new_id().replace("-", ""),
+        main_address=main_address,
     )
 
 
@@ -52,16 +81,13 @@ def run(
     *,
     account: Account,
     executor: Executor,
+    conditions: Conditions,
     work_dir: Path,
     started: Callable[[], None],
 ) -> Ended:
     """Runs the attempt to its end; `started` is called when its process is there."""
-    fault = _fault(running, account)
-    outcome = (
-        Outcome(None, fault, timed_out=False)
-        if fault
-        else _run(running, account, executor, work_dir, started)
-    )
+    fault = _fault(running, account, conditions)
+    outcome = Outcome(None, fault) if fault else _run(running, account, executor, work_dir, started)
     container = describe_container(running, account)
     status_reason, reason, exit_code = _words(running, outcome)
     if reason is not None:
@@ -71,16 +97,19 @@ def run(
     return Ended(
         status_reason=status_reason,
         container=container,
-        succeeded=exit_code == 0 and not running.reasons and not outcome.timed_out,
-        may_retry=not outcome.timed_out,  # User Guide, Job timeouts
+        succeeded=exit_code == 0 and not running.reasons,
+        may_retry=TIMED_OUT not in running.reasons[:1],  # User Guide, Job timeouts
     )
 
 
 def describe_container(running: Running, account: Account) -> dict[str, Any]:
     """Where the attempt runs and writes to."""
-    environment, instance_id = running.placement
+    environment, instance_id = running.environment, running.machine.id
+    node = running.job.parent and running.job.parent.nodes
+    address = {"privateIpv4Address": running.machine.address}
     return {
         "logStreamName": _log_names(running)[1],
+        **({"networkInterfaces": [address]} if node else {}),
         "containerInstanceArn": f"arn:aws:ecs:{account.region}:{account.account_id}:"
         f"container-instance/{environment.name}/{instance_id}",
         "taskArn": f"arn:aws:ecs:{account.region}:{account.account_id}:"
@@ -88,20 +117,41 @@ def describe_container(running: Running, account: Account) -> dict[str, Any]:
     }
 
 
-def _fault(running: Running, account: Account) -> str | None:
+def _fault(running: Running, account: Account, conditions: Conditions) -> str | None:
     """What AWS finds only once it has taken the job: why it can't start, None if it can."""
     job = running.job
     if _overrides_length(job) > limits.OVERRIDES.at_most:
         return f"Container Overrides length must be at most {limits.OVERRIDES.at_most}"
     if job.spec["propagateTags"] and len(job.spec["tags"]) > limits.TAGS.at_most:
         return f"The job and its definition have more than {limits.TAGS.at_most} tags to propagate"
+    image = job.spec["container"]["image"]
+    if conditions.lacks_image(image):
+        conditions.note("image", job=job.id, image=image)
+        return (
+            "CannotPullContainerError: pull image manifest has been retried 1 time(s): "
+            f"failed to resolve ref {image}: not found"
+        )
     if not account.open_log_stream(*_log_names(running)):
         return "CannotStartContainerError: The specified log group does not exist."
-    for secret in job.spec["container"].get("secrets", []):
-        if account.secret_value(secret["valueFrom"]) is None:
+    return _role_fault(job, account)
+
+
+def _role_fault(job: Job, account: Account) -> str | None:
+    """Why ECS can't use the job's roles for what they are there, None if it can."""
+    container = job.spec["container"]
+    for key in ("executionRoleArn", "jobRoleArn"):
+        role = container.get(key)
+        if role and account.role_fault(role, "ecs-tasks.amazonaws.com"):
+            return (
+                f"ECS was unable to assume the role '{role}' that was provided for this task. "
+                "Please verify that the role being passed has the proper trust relationship"
+            )
+    for secret in container.get("secrets", []):
+        fault = account.secret_fault(container.get("executionRoleArn", ""), secret["valueFrom"])
+        if fault:
             return (
                 "ResourceInitializationError: unable to pull secrets or registry auth: "
-                f"{secret['valueFrom']} can't be found"
+                f"execution resource retrieval failed: {fault}"
             )
     return None
 
@@ -120,9 +170,8 @@ def _run(
     return executor.run(
         Attempt(
             command=list(job.spec["container"]["command"] or NO_COMMAND),
-            environment=_environment(running) | _secrets(job, account) | own,
+            environment=_environment(running, account.endpoint()) | _secrets(job, account) | own,
             folder=folder,
-            timeout_s=job.spec.get("timeout", {}).get("attemptDurationSeconds"),
         ),
         started=started,
         stop=running.stop,
@@ -136,7 +185,7 @@ def _overrides_length(job: Job) -> int:
     return len(json.dumps(overrides, separators=(",", ":"), ensure_ascii=False))
 
 
-def _environment(running: Running) -> dict[str, str]:
+def _environment(running: Running, endpoint: str | None) -> dict[str, str]:
     """The job's variables and AWS's; of the sandbox's own only where programs lie."""
     job = running.job
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
@@ -145,12 +194,23 @@ def _environment(running: Running) -> dict[str, str]:
     environment |= {
         "AWS_BATCH_JOB_ID": job.id,
         "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts) + 1),
-        "AWS_BATCH_CE_NAME": running.placement.environment.name,
+        "AWS_BATCH_CE_NAME": running.environment.name,
         "AWS_BATCH_JQ_NAME": running.queue_name,
     }
+    if endpoint:
+        url = f"{endpoint}/_metadata/{running.machine.secret}"
+        environment["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = url
     if job.parent and job.parent.array:
         environment["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)
         environment["AWS_BATCH_JOB_ARRAY_SIZE"] = str(job.parent.array.size)
+    if job.parent and job.parent.nodes:
+        environment |= {
+            "AWS_BATCH_JOB_NODE_INDEX": str(job.index),
+            "AWS_BATCH_JOB_MAIN_NODE_INDEX": str(job.parent.nodes.main),
+            "AWS_BATCH_JOB_NUM_NODES": str(len(job.parent.nodes.children)),
+        }
+        if running.main_address:  # not on the main node (User Guide, Environment variables)
+            environment["AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"] = running.main_address
     return environment
 
 
@@ -177,6 +237,4 @@ def _words(running: Running, outcome: Outcome) -> tuple[str, str | None, int | N
     if running.reasons:
         lost = running.reasons[0].startswith("Host EC2")
         return running.reasons[0], None, None if lost else outcome.exit_code
-    if outcome.timed_out:
-        return "Job attempt duration exceeded timeout", None, outcome.exit_code
     return "Essential container in task exited", None, outcome.exit_code

@@ -6,28 +6,20 @@ import json
 import re
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, nodes
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Store
 
-_UNSUPPORTED = ("nodeProperties", "eksProperties", "ecsProperties", "consumableResourceProperties")
-_CONTAINER_MEMBERS = frozenset(
-    {
-        "image",
-        "vcpus",
-        "memory",
-        "command",
-        "jobRoleArn",
-        "executionRoleArn",
-        "environment",
-        "resourceRequirements",
-        "linuxParameters",
-        "logConfiguration",
-        "secrets",
-        "user",
-    }
+_UNSUPPORTED = ("eksProperties", "ecsProperties", "consumableResourceProperties")
+_FARGATE_ONLY = (
+    "fargatePlatformConfiguration",
+    "networkConfiguration",
+    "ephemeralStorage",
+    "runtimePlatform",
 )
+"""Members for Fargate, which AWS refuses with EC2 (API Reference, ContainerProperties)."""
+_UNLIKE = ("enableExecuteCommand",)
 _NUMBERS = {"VCPU": limits.VCPUS, "MEMORY": limits.MEMORY_MIB, "GPU": limits.GPUS}
 
 
@@ -37,17 +29,12 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     if not re.fullmatch(limits.NAME, name):
         raise ClientError(f"jobDefinitionName {name!r} is not a legal name")
     limits.DEFINITION_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
-    if request["type"] != "container":
-        raise ClientError("this sandbox has job definitions of type container only")
     for member in _UNSUPPORTED:
         if request.get(member) is not None:
             raise ClientError(f"this sandbox does not have {member} of job definitions")
     if request.get("platformCapabilities", ["EC2"]) != ["EC2"]:
         raise ClientError("this sandbox has the platform capability EC2 only")
-    container = request.get("containerProperties")
-    if not container:
-        raise ClientError("containerProperties must be provided for a container job definition")
-    _check_container(container)
+    _check_properties(request)
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
     limits.TAGS.check(len(request.get("tags", {})))
@@ -147,10 +134,25 @@ def check_command(command: list[str]) -> None:
         raise ClientError("command must not hold an empty string")
 
 
-def _check_container(container: dict[str, Any]) -> None:
-    unknown = sorted(set(container) - _CONTAINER_MEMBERS)
-    if unknown:
-        raise ClientError(f"this sandbox does not have containerProperties.{unknown[0]}")
+def _check_properties(request: dict[str, Any]) -> None:
+    """The properties of the definition's type, and of no other."""
+    container, node = request.get("containerProperties"), request.get("nodeProperties")
+    if request["type"] == "multinode":
+        if container:
+            raise ClientError("containerProperties is not for multinode job definitions")
+        nodes.check_definition(node, check_container)
+        return
+    if node:
+        raise ClientError("nodeProperties is for multinode job definitions")
+    if not container:
+        raise ClientError("containerProperties must be provided for a container job definition")
+    if container.get("instanceType"):
+        raise ClientError("containerProperties.instanceType is for multinode job definitions")
+    check_container(container)
+
+
+def check_container(container: dict[str, Any]) -> None:
+    _refuse_members(container)
     if not container.get("image"):
         raise ClientError("containerProperties.image must be provided")
     requirements = container.get("resourceRequirements", [])
@@ -160,11 +162,47 @@ def _check_container(container: dict[str, Any]) -> None:
             raise ClientError(f"resourceRequirements needs {kind}")
     check_environment(container.get("environment", []))
     check_command(container.get("command", []))
+    _check_roles(container)
+    _check_volumes(container)
+    driver = container.get("logConfiguration", {}).get("logDriver", "awslogs")
+    if driver != "awslogs":
+        raise ClientError(f"this sandbox does not have the log driver {driver}")
+
+
+def _refuse_members(container: dict[str, Any]) -> None:
+    for member in _FARGATE_ONLY:
+        if container.get(member) is not None:
+            raise ClientError(f"containerProperties.{member} is for Fargate")
+    for member in _UNLIKE:
+        if container.get(member):
+            raise ClientError(f"this sandbox does not have containerProperties.{member}")
+
+
+def _check_roles(container: dict[str, Any]) -> None:
     for key in ("jobRoleArn", "executionRoleArn"):
         if container.get(key) and not container[key].startswith("arn:"):
             raise ClientError(f"{key} must be an ARN")
     if container.get("secrets") and not container.get("executionRoleArn"):
         raise ClientError("secrets need an executionRoleArn")
-    driver = container.get("logConfiguration", {}).get("logDriver", "awslogs")
-    if driver != "awslogs":
-        raise ClientError(f"this sandbox does not have the log driver {driver}")
+
+
+def _check_volumes(container: dict[str, Any]) -> None:
+    """Names fit together. A local process sees no volume: it has this machine's files."""
+    names = [volume.get("name") for volume in container.get("volumes", [])]
+    if len(set(names)) < len(names):
+        raise ClientError("volumes has a name twice")
+    for mount in container.get("mountPoints", []):
+        if mount.get("sourceVolume") not in names:
+            raise ClientError(f"mountPoints.sourceVolume {mount.get('sourceVolume')!r}: no volume")
+    limits_named = [limit["name"] for limit in container.get("ulimits", [])]
+    if len(set(limits_named)) < len(limits_named):
+        raise ClientError("ulimits has a name twice")
+    for limit in container.get("ulimits", []):
+        if limit["softLimit"] > limit["hardLimit"]:
+            raise ClientError(f"the soft limit of {limit['name']} is above its hard limit")
+    memory = container.get("linuxParameters", {})
+    swap, swappiness = memory.get("maxSwap"), memory.get("swappiness")
+    if swappiness is not None and not 0 <= swappiness <= 100:  # noqa: PLR2004 # API Reference
+        raise ClientError(f"swappiness is {swappiness}: it is between 0 and 100")
+    if swap is not None and swap < 0:
+        raise ClientError(f"maxSwap is {swap}: it is 0 or more")

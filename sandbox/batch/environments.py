@@ -44,15 +44,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     if name in store.environments:
         raise ClientError("Object already exists")
     limits.COMPUTE_ENVIRONMENTS.check(len(store.environments) + 1)
-    for member in ("unmanagedvCpus", "eksConfiguration", "context", "ecsSettings"):
-        if request.get(member) is not None:
-            raise ClientError(f"this sandbox does not have {member} of compute environments")
-    if request["type"] != "MANAGED":
-        raise ClientError("this sandbox has MANAGED compute environments only")
-    resources = request.get("computeResources")
-    if not resources:
-        raise ClientError("computeResources must be provided for a MANAGED compute environment")
-    _check_resources(resources)
+    resources = _checked_kind(request)
     limits.TAGS.check(len(request.get("tags", {})))
     arn = store.account.arn("compute-environment", name)
     environment = Resource(
@@ -63,15 +55,14 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
             "computeEnvironmentArn": arn,
             "ecsClusterArn": f"arn:aws:ecs:{store.account.region}:{store.account.account_id}:"
             f"cluster/AWSBatch-{name}-{new_id()}",
-            "type": "MANAGED",
+            "type": request["type"],
             "state": request.get("state", "ENABLED"),
             "status": "CREATING",
-            "computeResources": {"minvCpus": 0, "desiredvCpus": resources.get("minvCpus", 0)}
-            | resources,
+            **_kind_detail(request, resources),
             "serviceRole": request.get("serviceRole")
             or f"arn:aws:iam::{store.account.account_id}:role/aws-service-role/"
             "batch.amazonaws.com/AWSServiceRoleForBatch",
-            "updatePolicy": {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 30},
+            "context": request.get("context"),
             "containerOrchestrationType": "ECS",
             "uuid": new_id(),
         },
@@ -101,15 +92,19 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateComputeEnvironment, within what AWS lets be changed in place."""
     environment = store.existing_environment(request["computeEnvironment"])
     _refuse_while_changing(environment)
-    for member in ("unmanagedvCpus", "context", "ecsSettings"):
-        if request.get(member) is not None:
-            raise ClientError(f"this sandbox does not have {member} of compute environments")
+    if request.get("ecsSettings") is not None:
+        raise ClientError("this sandbox does not have ecsSettings of compute environments")
     detail = environment.detail
+    if detail["type"] == "UNMANAGED":
+        return _update_unmanaged(store, environment, request)
+    if request.get("unmanagedvCpus") is not None:
+        raise ClientError("unmanagedvCpus is for UNMANAGED compute environments")
     current = detail["computeResources"]
     changes = request.get("computeResources") or {}
     _refuse_frozen(detail, request, changes)
     merged = {k: v for k, v in (current | changes).items() if v is not None}
-    _check_resources(merged)
+    merged.pop("updateToLatestImageVersion", None)  # a wish, not a state
+    _check_resources(merged if "desiredvCpus" in changes else merged | {"desiredvCpus": None})
     if changes.get("desiredvCpus", current["desiredvCpus"]) < current["desiredvCpus"]:
         raise ClientError("Manually scaling down compute environment is not supported")
     if request.get("serviceRole"):
@@ -135,7 +130,7 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         order = queue.detail["computeEnvironmentOrder"]
         if any(item["computeEnvironment"] == environment.arn for item in order):
             raise ClientError("Cannot delete, found existing JobQueue relationship")
-    profile = environment.detail["computeResources"].get("instanceRole")
+    profile = environment.detail.get("computeResources", {}).get("instanceRole")
     fault = store.account.profile_fault(profile) if profile else None
     environment.faults = [fault] if fault else []
     environment.move("DELETING")
@@ -144,8 +139,62 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 
 def instance_types(environment: Resource) -> list[InstanceType]:
     """All types that the environment may start."""
-    names = environment.detail["computeResources"].get("instanceTypes", [])
+    names = environment.detail.get("computeResources", {}).get("instanceTypes", [])
     return [found for name in names for found in expand(name)]
+
+
+def _checked_kind(request: dict[str, Any]) -> dict[str, Any]:
+    """The compute resources; none of an UNMANAGED environment.
+
+    Raises ClientError for members that its type does not have (API Reference,
+    CreateComputeEnvironment).
+    """
+    for member in ("eksConfiguration", "ecsSettings"):
+        if request.get(member) is not None:
+            raise ClientError(f"this sandbox does not have {member} of compute environments")
+    resources: dict[str, Any] | None = request.get("computeResources")
+    if request["type"] == "UNMANAGED":
+        if resources:
+            raise ClientError("computeResources is for MANAGED compute environments")
+        if request.get("unmanagedvCpus", 0) < 0:
+            raise ClientError("unmanagedvCpus must be 0 or more")
+        if not request.get("serviceRole"):
+            raise ClientError("serviceRole must be provided for an UNMANAGED compute environment")
+        return {}
+    if request.get("unmanagedvCpus") is not None:
+        raise ClientError("unmanagedvCpus is for UNMANAGED compute environments")
+    if not resources:
+        raise ClientError("computeResources must be provided for a MANAGED compute environment")
+    _check_resources(resources)
+    return resources
+
+
+def _kind_detail(request: dict[str, Any], resources: dict[str, Any]) -> dict[str, Any]:
+    """What only a MANAGED, or only an UNMANAGED, environment has."""
+    if not resources:
+        return {"unmanagedvCpus": request.get("unmanagedvCpus", 0)}
+    low = resources.get("minvCpus", 0)
+    return {
+        "computeResources": {"minvCpus": 0, "desiredvCpus": low} | resources,
+        "updatePolicy": {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 30},
+    }
+
+
+def _update_unmanaged(
+    store: Store, environment: Resource, request: dict[str, Any]
+) -> dict[str, Any]:
+    for member in ("computeResources", "updatePolicy"):
+        if request.get(member):
+            raise ClientError(f"{member} is for MANAGED compute environments")
+    for member in ("unmanagedvCpus", "state", "serviceRole", "context"):
+        if request.get(member) is not None:
+            environment.detail[member] = request[member]
+    environment.faults = _later_faults(store, request.get("serviceRole"), {})
+    environment.move("UPDATING")
+    return {
+        "computeEnvironmentName": environment.name,
+        "computeEnvironmentArn": environment.arn,
+    }
 
 
 def _refuse_while_changing(environment: Resource) -> None:
@@ -183,11 +232,7 @@ def _check_resources(resources: dict[str, Any]) -> None:
     for member in ("instanceTypes", "subnets", "securityGroupIds", "instanceRole"):
         if not resources.get(member):
             raise ClientError(f"computeResources.{member} must be provided")
-    low, high = resources.get("minvCpus", 0), resources["maxvCpus"]
-    if not 0 <= low <= high or high < 1:
-        raise ClientError(f"minvCpus {low} must be between 0 and maxvCpus {high}")
-    if not low <= resources.get("desiredvCpus", low) <= high:
-        raise ClientError("desiredvCpus must be between minvCpus and maxvCpus")
+    _check_vcpus(resources)
     if "bidPercentage" in resources:
         if not spot:
             raise ClientError("bidPercentage is for SPOT compute resources")
@@ -198,6 +243,21 @@ def _check_resources(resources: dict[str, Any]) -> None:
     if spot and strategy == "BEST_FIT" and not resources.get("spotIamFleetRole"):
         raise ClientError("spotIamFleetRole must be provided for SPOT with BEST_FIT")
     _check_types(resources)
+
+
+def _check_vcpus(resources: dict[str, Any]) -> None:
+    """The sizes, and how they may change by themselves."""
+    if resources.get("managedInstancesProvider") is not None:
+        raise ClientError("managedInstancesProvider is for ECS_MANAGED_INSTANCES")
+    delay = resources.get("scalingPolicy", {}).get("minScaleDownDelayMinutes", 0)
+    if delay:
+        limits.SCALE_DOWN_DELAY_MINUTES.check(delay)
+    low, high = resources.get("minvCpus", 0), resources["maxvCpus"]
+    if not 0 <= low <= high or high < 1:
+        raise ClientError(f"minvCpus {low} must be between 0 and maxvCpus {high}")
+    desired = resources.get("desiredvCpus")
+    if desired is not None and not low <= desired <= high:
+        raise ClientError("desiredvCpus must be between minvCpus and maxvCpus")
 
 
 def _check_types(resources: dict[str, Any]) -> None:
@@ -236,8 +296,10 @@ def _check_image(found: InstanceType, images: set[str]) -> None:
 def _later_faults(store: Store, service_role: str | None, resources: dict[str, Any]) -> list[str]:
     """What AWS finds after it has answered: the environment becomes INVALID."""
     account = store.account
-    faults = account.network_faults(resources["subnets"], resources["securityGroupIds"])
-    checks = [account.profile_fault(resources["instanceRole"])]
+    faults = account.network_faults(
+        resources.get("subnets", []), resources.get("securityGroupIds", [])
+    )
+    checks = [account.profile_fault(resources["instanceRole"])] if resources else []
     if service_role:
         checks.append(account.role_fault(service_role, "batch.amazonaws.com"))
     if resources.get("spotIamFleetRole"):

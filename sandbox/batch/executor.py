@@ -31,12 +31,11 @@ _MAX_LINE = 256 * 1024
 
 
 class Attempt(NamedTuple):
-    """What is to be run. `timeout_s` None means no limit."""
+    """What is to be run."""
 
     command: list[str]
     environment: dict[str, str]
     folder: Path
-    timeout_s: float | None
 
 
 class Outcome(NamedTuple):
@@ -44,7 +43,6 @@ class Outcome(NamedTuple):
 
     exit_code: int | None
     fault: str | None
-    timed_out: bool
 
 
 Lines = list[tuple[int, str]]
@@ -89,15 +87,14 @@ class Executor:
                 )
             except OSError as err:
                 missing = f'exec: "{attempt.command[0]}": {err.strerror}'
-                return Outcome(None, f"CannotStartContainerError: {missing}", timed_out=False)
+                return Outcome(None, f"CannotStartContainerError: {missing}")
             with self._reaper.watching(process.pid):
                 started()
-                return self._supervise(process, attempt, stop, log)
+                return self._supervise(process, stop, log)
 
     def _supervise(
         self,
         process: subprocess.Popen[bytes],
-        attempt: Attempt,
         stop: threading.Event,
         log: Callable[[Lines], object],
     ) -> Outcome:
@@ -105,22 +102,16 @@ class Executor:
         ended = threading.Event()
         reader = threading.Thread(target=_pump, args=(process.stdout, log, ended), daemon=True)
         reader.start()
-        deadline = None if attempt.timeout_s is None else time.monotonic() + attempt.timeout_s
-        timed_out = self._wait(process, deadline, stop)
+        self._wait(process, stop)
         # Containers end with their first process; so do the others of its group.
         _signal(process, signal.SIGKILL)
         ended.set()
         reader.join()
         code = process.returncode
-        return Outcome(code if code >= 0 else 128 - code, None, timed_out)
+        return Outcome(code if code >= 0 else 128 - code, None)
 
-    def _wait(
-        self,
-        process: subprocess.Popen[bytes],
-        deadline: float | None,
-        stop: threading.Event,
-    ) -> bool:
-        """Waits for its end, or brings it about; True when it had no more time."""
+    def _wait(self, process: subprocess.Popen[bytes], stop: threading.Event) -> None:
+        """Waits for its end, or brings it about once it is to `stop`."""
 
         def wake_at_its_end() -> None:
             process.wait()
@@ -128,8 +119,7 @@ class Executor:
 
         waker = threading.Thread(target=wake_at_its_end, daemon=True)
         waker.start()
-        stop.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        timed_out = not stop.is_set()
+        stop.wait()
         if process.poll() is None:
             _signal(process, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -137,7 +127,6 @@ class Executor:
             _signal(process, signal.SIGKILL)
         process.wait()
         waker.join()
-        return timed_out
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

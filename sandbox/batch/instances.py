@@ -21,6 +21,7 @@ class InstanceType(NamedTuple):
     spot: bool
 
 
+@functools.lru_cache(4096)
 def instance_type(name: str) -> InstanceType | None:
     """The type of that name, None if EC2 has none."""
     facts = _catalogue().get(name)
@@ -41,18 +42,24 @@ def instance_type(name: str) -> InstanceType | None:
     )
 
 
-def expand(name: str) -> list[InstanceType]:
+@functools.lru_cache(4096)
+def expand(name: str) -> tuple[InstanceType, ...]:
     """The types that an entry of instanceTypes stands for: a type, a family, or `optimal`.
 
     Empty when EC2 has no such type or family.
     """
     if name in {"optimal", "default_x86_64"}:
-        return [t for family in ("m4", "c4", "r4") for t in expand(family)]
+        return tuple(t for family in ("m4", "c4", "r4") for t in expand(family))
     if "." in name:
         found = instance_type(name)
-        return [found] if found else []
+        return (found,) if found else ()
     names = sorted(n for n in _catalogue() if n.partition(".")[0] == name and "metal" not in n)
-    return [t for t in map(instance_type, names) if t]
+    return tuple(t for t in map(instance_type, names) if t)
+
+
+def relative_price(of: InstanceType) -> float:
+    """What one costs beside another: by vCPU, GiB and GPU, as EC2's prices roughly go."""
+    return of.vcpus * 2 + of.memory_mib / 1024 * 0.5 + of.gpus * 40
 
 
 def is_arm(name: str) -> bool:

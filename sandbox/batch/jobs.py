@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox.batch import limits, states
+from sandbox.batch import dependencies, limits, nodes, states
 from sandbox.batch.definitions import (
     check_command,
     check_environment,
@@ -25,7 +25,6 @@ from sandbox.batch.shares import check_job
 from sandbox.batch.store import Array, Job, Store, new_id
 
 _UNSUPPORTED = (
-    "nodeOverrides",
     "eksPropertiesOverride",
     "ecsPropertiesOverride",
     "consumableResourcePropertiesOverride",
@@ -42,13 +41,19 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
-    _check_dependencies(store, request.get("dependsOn", []))
+    dependencies.check(store, request)
+    _check_kind(definition, request)
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
     limits.TAGS.check(len(request.get("tags", {})))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
     if "arrayProperties" in request:
         job.array = Array(request["arrayProperties"]["size"])
+    if definition["type"] == "multinode":
+        properties, overrides = definition["nodeProperties"], request.get("nodeOverrides", {})
+        job.nodes = nodes.make(
+            job, properties, overrides, lambda c, o: _merge_container(c, o, spec["parameters"])
+        )
     store.jobs[job_id] = job
     few = len(spec["tags"]) <= limits.TAGS.at_most  # else it is taken, and will fail
     store.tags[job.arn] = dict(spec["tags"] if few else request.get("tags", {}))
@@ -56,22 +61,25 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     return {"jobArn": job.arn, "jobName": job.name, "jobId": job_id}
 
 
-def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeJobs: those that exist."""
+def describe(
+    store: Store, request: dict[str, Any], seen: Callable[[Job], bool] = lambda _: True
+) -> dict[str, Any]:
+    """DescribeJobs: those that exist and are `seen` by now."""
     limits.DESCRIBE_JOBS.check(len(request["jobs"]))
     found = [store.look_at(job_id) for job_id in request["jobs"]]
-    return {"jobs": [job_detail(store, job) for job in found if job]}
+    return {"jobs": [job_detail(store, job) for job in found if job and seen(job)]}
 
 
-def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+def list_jobs(
+    store: Store, request: dict[str, Any], seen: Callable[[Job], bool] = lambda _: True
+) -> dict[str, Any]:
     """ListJobs: a queue's jobs or an array's children, newest first.
 
     RUNNING only unless a status is given; a filter ignores the status (API Reference).
     """
     filters = request.get("filters", [])
-    if request.get("multiNodeJobId"):
-        raise ClientError("this sandbox does not have multi-node jobs")
-    if bool(request.get("jobQueue")) == bool(request.get("arrayJobId")):
+    places = ("jobQueue", "arrayJobId", "multiNodeJobId")
+    if sum(bool(request.get(place)) for place in places) != 1:
         raise ClientError("one of jobQueue, arrayJobId and multiNodeJobId must be given")
     if len(filters) > 1:
         raise ClientError("only one filter is supported")
@@ -83,13 +91,15 @@ def list_jobs(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         status = request.get("jobStatus", states.RUNNING)
         jobs = (job for job in jobs if job.status == status)
         limit = limits.LIST_PAGE
-    page, token = paged(list(jobs), request, limit)
+    page, token = paged([job for job in jobs if seen(job)], request, limit)
     return {"jobSummaryList": [_summary(job) for job in page], "nextToken": token}
 
 
 def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJob: ends what has not started; what runs is left alone (API Reference)."""
     job = _existing(store, request["jobId"])
+    if job.parent and job.parent.nodes:
+        return {}  # a node does not wait by itself
     if job.array:
         job.cancelled = job.status not in states.OVER
         end_unstarted(job, request["reason"], now_ms, cancelled=True)
@@ -138,8 +148,7 @@ def end_unstarted(
 ) -> None:
     """Ends the children of an array whose turn has not come."""
     assert job.array is not None
-    while job.array.unstarted:
-        child = job.child(job.array.unstarted.popleft())
+    for child in job.array.take_unstarted(job):
         if child.status not in states.OVER:
             child.cancelled, child.terminated = cancelled, terminated
             end(child, reason, now_ms)
@@ -175,35 +184,41 @@ def job_detail(store: Store, job: Job) -> dict[str, Any]:
         "platformCapabilities": ["EC2"],
         "isCancelled": job.cancelled,
         "isTerminated": job.terminated,
-        "container": spec["container"] | job.container,
     }
+    if job.nodes:
+        detail["nodeProperties"] = spec["nodeProperties"]
+    else:
+        detail["container"] = spec["container"] | job.container
+    if job.parent and job.parent.nodes:
+        detail["nodeDetails"] = {
+            "nodeIndex": job.index,
+            "isMainNode": job is job.parent.nodes.main_node,
+        }
     if job.array:
         detail["arrayProperties"] = {
             "statusSummary": dict.fromkeys(states.JOB_MOVES, 0) | job.array.counts,
             "size": job.array.size,
             "statusSummaryLastUpdatedAt": job.stopped_ms or job.created_ms,
         }
-    elif job.index is not None:
+    elif job.parent and job.parent.array:
         detail["arrayProperties"] = {"index": job.index, "statusSummary": {}}
     return detail
 
 
 def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The job: what the definition says with the request's overrides."""
-    container = dict(definition["containerProperties"])
-    overrides = request.get("containerOverrides", {})
-    if overrides.get("command"):
-        container["command"] = overrides["command"]
-    pairs = {p["name"]: p.get("value", "") for p in container.get("environment", [])}
-    pairs |= {p["name"]: p.get("value", "") for p in overrides.get("environment", [])}
-    container["environment"] = [{"name": k, "value": v} for k, v in pairs.items()]
-    requirements = {r["type"]: r["value"] for r in container.get("resourceRequirements", [])}
-    requirements |= {r["type"]: r["value"] for r in overrides.get("resourceRequirements", [])}
-    container["resourceRequirements"] = [
-        {"type": kind, "value": value} for kind, value in requirements.items()
-    ]
     parameters = {**definition.get("parameters", {}), **request.get("parameters", {})}
-    container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
+    own: dict[str, Any] = {}
+    if definition["type"] == "multinode":
+        properties, overrides = definition["nodeProperties"], request.get("nodeOverrides", {})
+        own["nodeProperties"] = properties | {
+            "numNodes": overrides.get("numNodes", properties["numNodes"])
+        }
+        own["instanceType"] = nodes.instance_type(properties, overrides)
+    else:
+        overrides = request.get("containerOverrides", {})
+        container = definition["containerProperties"]
+        own["container"] = _merge_container(container, overrides, parameters)
     timeout = request.get("timeout") or definition.get("timeout")
     tags = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
     return {
@@ -216,8 +231,8 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         | (request.get("retryStrategy") or definition.get("retryStrategy") or {}),
         "parameters": parameters,
         "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
-        "container": container,
         "overrides": overrides,
+        **own,
         "tags": tags | request.get("tags", {}),
         "shareIdentifier": request.get("shareIdentifier", ""),
         "schedulingPriority": request.get(
@@ -225,6 +240,24 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         ),
         **({"timeout": timeout} if timeout else {}),
     }
+
+
+def _merge_container(
+    container: dict[str, Any], overrides: dict[str, Any], parameters: dict[str, str]
+) -> dict[str, Any]:
+    container = dict(container)
+    if overrides.get("command"):
+        container["command"] = overrides["command"]
+    pairs = {p["name"]: p.get("value", "") for p in container.get("environment", [])}
+    pairs |= {p["name"]: p.get("value", "") for p in overrides.get("environment", [])}
+    container["environment"] = [{"name": k, "value": v} for k, v in pairs.items()]
+    requirements = {r["type"]: r["value"] for r in container.get("resourceRequirements", [])}
+    requirements |= {r["type"]: r["value"] for r in overrides.get("resourceRequirements", [])}
+    container["resourceRequirements"] = [
+        {"type": kind, "value": value} for kind, value in requirements.items()
+    ]
+    container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
+    return container
 
 
 def _refer(argument: str, parameters: dict[str, str]) -> str:
@@ -249,13 +282,20 @@ def _check_request(request: dict[str, Any]) -> None:
         limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
 
 
-def _check_dependencies(store: Store, depends: list[dict[str, Any]]) -> None:
-    limits.DEPENDENCIES.check(len(depends))
-    for dependency in depends:
-        if dependency.get("type") is not None:
-            raise ClientError(f"this sandbox does not have dependencies {dependency['type']}")
-        if store.look_at(dependency.get("jobId", "")) is None:
-            raise ClientError(f"Job {dependency.get('jobId')} does not exist")
+def _check_kind(definition: dict[str, Any], request: dict[str, Any]) -> None:
+    """Each kind of job has its own members (API Reference, SubmitJob)."""
+    multinode = definition["type"] == "multinode"
+    overrides = request.get("nodeOverrides")
+    if overrides and not multinode:
+        raise ClientError("nodeOverrides is for multi-node jobs")
+    if not multinode:
+        return
+    for member in ("arrayProperties", "containerOverrides"):
+        if request.get(member):
+            raise ClientError(f"{member} is not for multi-node jobs")
+    nodes.check_overrides(definition["nodeProperties"], overrides or {})
+    for item in (overrides or {}).get("nodePropertyOverrides", []):
+        _check_overrides(item.get("containerOverrides", {}) | {"instanceType": None})
 
 
 def _check_overrides(overrides: dict[str, Any]) -> None:
@@ -267,12 +307,15 @@ def _check_overrides(overrides: dict[str, Any]) -> None:
 
 
 def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
-    if request.get("arrayJobId"):
-        parent = store.look_at(request["arrayJobId"])
+    parent_id = request.get("arrayJobId") or request.get("multiNodeJobId")
+    if parent_id:
+        parent = store.look_at(parent_id)
         if parent is None:
-            raise ClientError(f"Job {request['arrayJobId']} does not exist")
-        size = parent.array.size if parent.array else 0
-        yield from (parent.look_at_child(index) for index in range(size))
+            raise ClientError(f"Job {parent_id} does not exist")
+        if parent.array and request.get("arrayJobId"):
+            yield from (parent.look_at_child(index) for index in range(parent.array.size))
+        elif parent.nodes and request.get("multiNodeJobId"):
+            yield from parent.nodes.children
     else:
         queue = store.existing_queue(request["jobQueue"])
         for job in reversed(store.jobs.values()):
@@ -281,25 +324,43 @@ def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
 
 
 def _filtered(jobs: Iterator[Job], wanted: dict[str, Any]) -> Iterator[Job]:
-    name, values = wanted.get("name"), wanted.get("values", [])
-    for job in jobs:
-        if name == "JOB_NAME":
-            hit = any(_like(job.name, value) for value in values)
-        elif name == "JOB_DEFINITION":
-            hit = any(_like(job.spec["definitionName"], value) for value in values)
-        elif name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
-            sign = 1 if name == "BEFORE_CREATED_AT" else -1
-            hit = any(sign * job.created_ms < sign * int(v) for v in values if v.isdigit())
-        else:
-            raise ClientError(f"this sandbox does not have the filter {name}")
-        if hit:
-            yield job
+    """The jobs that one of the filter's values matches.
+
+    Raises ClientError for a filter that AWS does not have, or a time that is none.
+    """
+    name, values = str(wanted.get("name")), wanted.get("values", [])
+    if name not in _FILTERS:
+        raise ClientError(f"filters.name is {name!r}: the filters are {', '.join(_FILTERS)}")
+    if name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
+        for value in values:
+            if not re.fullmatch("[0-9]{1,18}", value):
+                raise ClientError(f"{name} is {value!r}: it takes milliseconds since 1970")
+    matches = _FILTERS[name]
+    return (job for job in jobs if any(matches(job, value) for value in values))
+
+
+def _of_definition(job: Job, value: str) -> bool:
+    """A name (any revision), its beginning with `*`, or one ARN; in the case given."""
+    if value.startswith("arn:"):
+        return bool(job.spec["jobDefinition"] == value)
+    name = str(job.spec["definitionName"])
+    return name.startswith(value[:-1]) if value.endswith("*") else name == value
 
 
 def _like(text: str, pattern: str) -> bool:
     """Case-insensitive; `*` at the end matches the rest (API Reference, ListJobs)."""
     text, pattern = text.lower(), pattern.lower()
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
+
+
+_FILTERS: Mapping[str, Callable[[Job, str], bool]] = {
+    "JOB_NAME": lambda job, value: _like(job.name, value),
+    "JOB_DEFINITION": _of_definition,
+    "BEFORE_CREATED_AT": lambda job, value: job.created_ms < int(value),
+    "AFTER_CREATED_AT": lambda job, value: job.created_ms > int(value),
+    "SHARE_IDENTIFIER": lambda job, value: job.spec.get("shareIdentifier") == value,
+}
+"""By name, whether a value of the filter matches (API Reference, ListJobs)."""
 
 
 def _summary(job: Job) -> dict[str, Any]:
@@ -316,6 +377,11 @@ def _summary(job: Job) -> dict[str, Any]:
     }
     if job.array:
         summary["arrayProperties"] = {"size": job.array.size}
+    elif job.nodes:
+        summary["nodeProperties"] = {"numNodes": len(job.nodes.children)}
+    elif job.parent and job.parent.nodes:
+        main = job is job.parent.nodes.main_node
+        summary["nodeProperties"] = {"isMainNode": main, "nodeIndex": job.index}
     elif job.index is not None:
         summary["arrayProperties"] = {"index": job.index}
     if job.container:
@@ -335,6 +401,8 @@ def _existing(store: Store, job_id: str) -> Job:
 def _terminate_one(job: Job, reason: str, now_ms: int) -> None:
     if job.status in states.OVER:
         return
+    if job.parent and job.parent.nodes and job.status not in {states.STARTING, states.RUNNING}:
+        return  # a node does not wait by itself
     job.terminated = True
     if job.status in {states.STARTING, states.RUNNING}:
         job.stop = reason

@@ -36,6 +36,8 @@ COMPUTE_ENVIRONMENTS = Limit("compute environments per Region", 50, source=_QUOT
 JOB_QUEUES = Limit("job queues per Region", 50, source=_QUOTAS)
 ENVIRONMENTS_PER_QUEUE = Limit("compute environments per job queue", 3, 1, source=_QUOTAS)
 ARRAY_SIZE = Limit("array size", 10_000, 2, source=_API + "ArrayProperties")
+NODES = Limit("nodes of a multi-node job", 1000, 1, source="User Guide, Multi-node parallel jobs")
+NODE_GROUPS = Limit("node groups of a multi-node job", 5, 1, source="User Guide, Node groups")
 DEPENDENCIES = Limit("dependencies per job", 20, source=_API + "SubmitJob, dependsOn")
 DEFINITION_BYTES = Limit("job definition size in bytes", 24 * 1024, source=_QUOTAS)
 PAYLOAD_BYTES = Limit("SubmitJob payload in bytes", 30 * 1024, source=_QUOTAS)
@@ -52,6 +54,9 @@ VCPUS = Limit("vCPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
 GPUS = Limit("GPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
 TAGS = Limit("tags per resource", 50, source="User Guide, Tag restrictions")
 PRIORITY = Limit("job queue priority", 1000, source=_API + "CreateJobQueue")
+SCALE_DOWN_DELAY_MINUTES = Limit(
+    "minScaleDownDelayMinutes", 10_080, 20, source=_API + "ComputeScalingPolicy"
+)
 BID_PERCENTAGE = Limit("bidPercentage", 100, source=_API + "ComputeResource")
 STATE_TIME_LIMIT_S = Limit(
     "jobStateTimeLimitActions.maxTimeSeconds", 86_400, 600, source=_API + "JobStateTimeLimitAction"
@@ -62,6 +67,7 @@ SHARES = Limit("shares of a scheduling policy", 500, source=_API + "FairsharePol
 SCHEDULING_PRIORITY = Limit("schedulingPriority", 9999, source=_API + "SubmitJob")
 LIST_PAGE = Limit("ListJobs maxResults", 1000, 1, source=_API + "ListJobs")
 LIST_PAGE_FILTERED = Limit("ListJobs maxResults with a filter", 100, 1, source=_API + "ListJobs")
+SNAPSHOT_JOBS = Limit("jobs in a queue's snapshot", 100, source=_API + "GetJobQueueSnapshot")
 DESCRIBE_PAGE = Limit("maxResults", 100, 1, source=_API + "DescribeJobDefinitions")
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"

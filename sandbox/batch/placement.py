@@ -1,13 +1,13 @@
-"""Where a job may run, and why nowhere. Pure, but for moto's list of instance types."""
+"""Where a job is to run, and why nowhere. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sandbox.batch.environments import instance_types
 from sandbox.batch.instances import InstanceType
-from sandbox.batch.store import Job, Resource, Store, new_id
+from sandbox.batch.machines import Machine, Machines, Need, NoRoom
+from sandbox.batch.store import Job, Resource, Store
 
 MISFIT = (
     "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement (vCPU/memory/GPU) "
@@ -17,60 +17,107 @@ TOO_LARGE = (
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE - The job needs more vCPUs than the "
     "maxvCpus of the CE(s) attached to the job queue."
 )
+NO_CAPACITY = (
+    "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Service cannot fulfill the capacity requested for "
+    "instance type [{}]"
+)
+NOT_ON_SPOT = "UNDETERMINED - Multi-node parallel jobs do not run on SPOT compute resources."
 NO_ENVIRONMENT = "UNDETERMINED - No CE attached to the job queue is ENABLED and VALID."
+_GRAVITY = (NO_ENVIRONMENT, NOT_ON_SPOT, MISFIT, TOO_LARGE)
+"""Reasons for never starting; with several environments the last of them counts."""
 
 
 class Placement(NamedTuple):
-    """An environment, and a made-up instance in it."""
+    """An environment, and a machine in it for each node; one for a single job."""
 
     environment: Resource
-    instance_id: str
+    machines: list[Machine]
+
+    def is_ready(self, now_ms: int) -> bool:
+        return all(machine.ready_ms <= now_ms for machine in self.machines)
 
 
 def place(
-    store: Store, queue: Resource, job: Job, vcpus_in_use: Mapping[str, int]
+    store: Store, machines: Machines, queue: Resource, job: Job, now_ms: int
 ) -> Placement | str | None:
-    """Where the job is to run; a reason when it never can; None when it only has to wait.
+    """Where the job is to run, perhaps once the machines are up; a reason when it can't; None
+    when it only has to wait for others to end.
 
-    `vcpus_in_use` by environment ARN: an environment takes jobs up to its maxvCpus.
+    A queue's environments are tried in their order.
     """
-    wanted = vcpus(job)
-    reason: str | None = NO_ENVIRONMENT
+    needs = needs_of(job)
+    worst = 0
+    lacking: str | None = None
+    may_wait = False
     for item in queue.detail["computeEnvironmentOrder"]:
         environment = store.environment(item["computeEnvironment"])
         if environment is None or not _is_usable(environment.detail):
             continue
-        most = environment.detail["computeResources"]["maxvCpus"]
-        if not any(fits(job, found) for found in instance_types(environment)):
-            reason = MISFIT if reason == NO_ENVIRONMENT else reason
-        elif wanted > most:
-            reason = reason and TOO_LARGE
-        elif vcpus_in_use.get(environment.arn, 0) + wanted > most:
-            reason = None
-        else:
-            return Placement(environment, "i-" + new_id().replace("-", "")[:17])
-    return reason
+        fault = _misfit(environment, job, needs)
+        if fault:
+            worst = max(worst, _GRAVITY.index(fault))
+            continue
+        found = machines.find_room(environment, _fitting(environment, job, needs), needs, now_ms)
+        if not isinstance(found, NoRoom):
+            return Placement(environment, found)
+        may_wait = may_wait or found.lacking is None
+        lacking = lacking or found.lacking
+        if job.nodes and found.lacking:
+            break  # it blocks the queue (User Guide, Jobs stuck in RUNNABLE due to capacity)
+    if may_wait:
+        return None
+    return NO_CAPACITY.format(lacking) if lacking else _GRAVITY[worst]
 
 
-def fits(job: Job, found: InstanceType) -> bool:
-    """Whether one instance of the type could ever hold the job."""
-    container = job.spec["container"]
-    wanted = _requirements(container)
-    return (
-        vcpus(job) <= found.vcpus
-        and wanted.get("MEMORY", container.get("memory", 0)) <= found.memory_mib
-        and wanted.get("GPU", 0) <= found.gpus
-    )
+def needs_of(job: Job) -> list[Need]:
+    """What each container of the job asks for: one, or one for each node."""
+    if job.nodes:
+        return [_need(node.spec["container"], whole=True) for node in job.nodes.children]
+    return [_need(job.spec["container"])]
 
 
 def vcpus(job: Job) -> int:
     """The vCPUs that the job asks for."""
-    container = job.spec["container"]
-    return int(_requirements(container).get("VCPU", container.get("vcpus", 0)))
+    return sum(need.vcpus for need in needs_of(job))
 
 
-def _requirements(container: dict[str, Any]) -> dict[str, int]:
-    return {r["type"]: int(r["value"]) for r in container["resourceRequirements"]}
+def _need(container: dict[str, Any], *, whole: bool = False) -> Need:
+    wanted = {r["type"]: int(r["value"]) for r in container["resourceRequirements"]}
+    return Need(
+        vcpus=wanted.get("VCPU", container.get("vcpus", 0)),
+        memory_mib=wanted.get("MEMORY", container.get("memory", 0)),
+        gpus=wanted.get("GPU", 0),
+        whole=whole,
+    )
+
+
+def _misfit(environment: Resource, job: Job, needs: list[Need]) -> str | None:
+    """Why the environment could never run the job, None if it could."""
+    resources = environment.detail.get("computeResources", {})
+    if job.nodes and resources.get("type") == "SPOT":
+        return NOT_ON_SPOT
+    fitting = _fitting(environment, job, needs)
+    if not fitting:
+        return MISFIT
+    smallest = min(found.vcpus for found in fitting)
+    wanted = smallest * len(needs) if job.nodes else needs[0].vcpus
+    return TOO_LARGE if wanted > resources["maxvCpus"] else None
+
+
+def _fitting(environment: Resource, job: Job, needs: list[Need]) -> list[InstanceType]:
+    """The environment's types that can hold each of the containers."""
+    wanted = job.spec.get("instanceType")
+    return [
+        found
+        for found in instance_types(environment)
+        if all(
+            need.vcpus <= found.vcpus
+            and need.memory_mib <= found.memory_mib
+            and need.gpus <= found.gpus
+            for need in needs
+        )
+        and wanted in {None, found.name, found.name.partition(".")[0]}
+    ]
 
 
 def _is_usable(detail: dict[str, Any]) -> bool:

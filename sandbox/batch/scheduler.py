@@ -1,26 +1,30 @@
-"""Moves time on: resources become VALID, jobs get slots, attempts end, arrays are over.
+"""Moves time on: resources become VALID, jobs get machines and slots, attempts end, parents are over.
 
-One thread ticks; one thread an attempt, never more attempts than there are slots. All decisions
-are taken under the store's lock.
+One thread ticks; one thread an attempt, never more attempts than there are slots (but for a
+multi-node job that has more nodes than that). All decisions are taken under the store's lock.
 """
 
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from sandbox.batch import attempts, shares, states
-from sandbox.batch.attempts import Ended, Running
+from sandbox.batch import attempts, dependencies, nodes, shares, states, turns
+from sandbox.batch.attempts import MAIN_ENDED, TIMED_OUT, Ended, Running
 from sandbox.batch.executor import Executor
-from sandbox.batch.jobs import end, end_unstarted, terminate_all
-from sandbox.batch.placement import Placement, place, vcpus
+from sandbox.batch.jobs import end, terminate_all
+from sandbox.batch.machines import Machine, Machines
+from sandbox.batch.placement import Placement, needs_of, place, vcpus
 from sandbox.batch.retries import grants_retry
 from sandbox.batch.store import Array, Job, Resource, Store
+from sandbox.conditions import Conditions
 
 TICK_SECONDS = 0.25
 """Whatever changes wakes the scheduler; a tick is for what time alone brings about."""
+_STARTED = frozenset({states.STARTING, states.RUNNING})
 
 
 class Scheduler:
@@ -30,6 +34,8 @@ class Scheduler:
         self,
         store: Store,
         executor: Executor,
+        machines: Machines,
+        conditions: Conditions,
         *,
         slots: int,
         work_dir: Path,
@@ -37,16 +43,28 @@ class Scheduler:
     ) -> None:
         self._store = store
         self._executor = executor
+        self.machines = machines
+        self._conditions = conditions
         self._slots = slots
         self._work_dir = work_dir
         self._clock = clock
         self._running: dict[str, Running] = {}
+        self._placed: dict[str, Placement] = {}
+        """By id, where the nodes of a multi-node job run."""
+        self._coming = 0
+        """Slots that are kept for jobs whose machines are on their way, in this round."""
+        self.ended = 0
+        """Attempts that are over."""
         self._threads: set[threading.Thread] = set()
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="batch-scheduler", daemon=True)
 
     def start(self) -> None:
+        with self._store.lock:
+            for waiting in self._store.waiting.values():
+                for job in waiting:
+                    self._lose_what_ran(job)
         self._thread.start()
 
     def wake(self) -> None:
@@ -63,25 +81,33 @@ class Scheduler:
         self._thread.join()
         with self._store.lock:
             for running in self._running.values():
-                running.reasons.append("the sandbox was stopped")
-                running.stop.set()
+                running.end("the sandbox was stopped")
             threads = list(self._threads)
         for thread in threads:
             thread.join()
 
-    def interrupt(self, job_id: str) -> str | None:
-        """Takes the instance under a running job away; its id, None when the job does not run."""
+    def interrupt(self, job_id: str, notice_s: float = 0.0) -> str | None:
+        """EC2 takes the machine of a running job; its id, None when the job does not run."""
         with self._store.lock:
-            running = self._running.get(job_id)
+            job = self._store.look_at(job_id)
+            if job and job.nodes:
+                job = job.nodes.main_node
+            running = self._running.get(job.id) if job else None
             if running is None or running.job.status != states.RUNNING:
                 return None
-            instance = running.placement.instance_id
-            running.reasons.append(f"Host EC2 (instance {instance}) terminated.")
-            running.stop.set()
-            return instance
+            now = self.now_ms()
+            self.machines.announce_loss(running.machine, now, notice_s)
+            self._tend_machines(now)
+        self._wake.set()
+        return running.machine.id
+
+    def find_machine(self, secret: str) -> Machine | None:
+        """The machine whose metadata endpoint has that secret."""
+        with self._store.lock:
+            return self.machines.find(secret=secret)
 
     def running_jobs(self) -> list[str]:
-        """Ids of the jobs that have a slot now."""
+        """Ids of the jobs and nodes that have a slot now."""
         with self._store.lock:
             return list(self._running)
 
@@ -89,17 +115,34 @@ class Scheduler:
         while not self._closed:
             with self._store.lock:
                 self._tick()
-            self._wake.wait(TICK_SECONDS)
+                due = self.machines.next_event(self.now_ms())
+            self._wake.wait(TICK_SECONDS if due is None else min(TICK_SECONDS, due + 0.001))
             self._wake.clear()
 
     def _tick(self) -> None:
+        now = self.now_ms()
         self._settle_resources()
+        self._tend_machines(now)
+        self.machines.next_round()
+        self._coming = 0
         for queue in sorted(self._store.queues.values(), key=lambda q: -q.detail["priority"]):
             self._advance(queue)
+            self._store.fronts[queue.arn] = turns.front(
+                self._store.fronts.get(queue.arn), self._store.waiting.get(queue.arn, ()), now
+            )
         for running in self._running.values():
-            if running.job.stop and not running.stop.is_set():
-                running.reasons.append(running.job.stop)
-                running.stop.set()
+            if not running.stop.is_set():
+                self._stop_in_time(running, now)
+
+    def _stop_in_time(self, running: Running, now: int) -> None:
+        """Ends an attempt that is to be stopped, or whose time is up."""
+        whole = running.job.parent if running.job.parent and running.job.parent.nodes else None
+        job = whole or running.job
+        timeout = job.spec.get("timeout", {}).get("attemptDurationSeconds")
+        if running.job.stop or job.stop:
+            running.end(running.job.stop or job.stop or "")
+        elif timeout and job.started_ms and now - job.started_ms >= timeout * 1000:
+            running.end(TIMED_OUT)
 
     def _settle_resources(self) -> None:
         for kind in (self._store.queues, self._store.environments):
@@ -111,6 +154,42 @@ class Scheduler:
                     resource.move("DELETED")
                     del kind[resource.name]
                     self._store.tags.pop(resource.arn, None)
+                    self._store.fronts.pop(resource.arn, None)
+
+    def _tend_machines(self, now: int) -> None:
+        for machine in self.machines.tend(self._store.environments.values(), now):
+            self._lose(machine)
+
+    def _lose(self, machine: Machine) -> None:
+        reason = f"Host EC2 (instance {machine.id}) terminated."
+        self._conditions.note("lost", instance=machine.id, type=machine.type.name)
+        for job_id in machine.jobs:
+            job = self._store.look_at(job_id)
+            if job and job.parent and job.parent.nodes:
+                for running in self._nodes_of(job.parent):
+                    running.end(reason)  # one node lost, all lost
+            elif job_id in self._running:
+                self._running[job_id].end(reason)
+
+    def _lose_what_ran(self, job: Job) -> None:
+        """After a restart: the machines of the life before are gone, with all that ran there."""
+        members = job.array.children.values() if job.array else [job]
+        for member in members:
+            if member.status not in _STARTED:
+                continue
+            instance = member.container.get("containerInstanceArn", "").rpartition("/")[2]
+            reason = f"Host EC2 (instance {instance}) terminated."
+            if member.nodes:
+                for node in member.nodes.children:
+                    if node.status not in states.OVER:
+                        node.move(states.FAILED, reason)
+            ended = Ended(reason, member.container, succeeded=False, may_retry=True)
+            self._end_attempt(member, ended, self.now_ms())
+
+    def _nodes_of(self, job: Job) -> list[Running]:
+        assert job.nodes is not None
+        ids = (node.id for node in job.nodes.children)
+        return [self._running[job_id] for job_id in ids if job_id in self._running]
 
     def _may_go(self, resource: Resource) -> bool:
         """Ends what is left in a queue; an environment whose role is gone stays, INVALID."""
@@ -134,16 +213,17 @@ class Scheduler:
             self._take_turns(queue, list(waiting))
             return
         for job in waiting:
-            for candidate in _candidates(job):
-                if len(self._running) >= self._slots:
-                    return
+            free = self._slots - self._used()
+            if free <= 0:
+                return
+            for candidate in turns.runnable(job, free):
                 if not self._try_start(queue, candidate):
                     break  # its siblings ask for the same
 
     def _take_turns(self, queue: Resource, waiting: list[Job]) -> None:
         """Starts one job after another, each time of the share that has the least."""
         policy = shares.existing(self._store, queue.detail["schedulingPolicyArn"])
-        while len(self._running) < self._slots:
+        while self._used() < self._slots:
             use: Counter[str] = Counter()
             for running in self._running.values():
                 if running.job.spec["jobQueue"] == queue.arn:
@@ -151,9 +231,21 @@ class Scheduler:
             job = shares.next_turn(policy.detail["fairsharePolicy"], waiting, use)
             if job is None:
                 return
-            candidate = next(_candidates(job), None)
-            if candidate is None or not self._try_start(queue, candidate):
+            ready = turns.runnable(job, 1)
+            begun = bool(ready) and self._try_start(queue, ready[0])
+            if not begun or ready[0].status == states.RUNNABLE:  # its machine is to come first
                 waiting.remove(job)
+
+    def _used(self) -> int:
+        """Slots that are taken: by attempts, by nodes that come after their main node, and by
+        jobs whose machines are on their way.
+        """
+        following = sum(
+            node.status == states.RUNNABLE
+            for job_id in self._placed
+            for node in _nodes(self._store.jobs[job_id])
+        )
+        return len(self._running) + following + self._coming
 
     def _settle_job(self, job: Job) -> None:
         depends = job.spec["dependsOn"]
@@ -161,23 +253,10 @@ class Scheduler:
             job.move(states.PENDING if depends or job.array else states.RUNNABLE)
             if job.array:
                 job.array.move_unstarted(states.PENDING if depends else states.RUNNABLE)
-        if depends and _waits(job):
-            self._settle_dependencies(job)
+        if depends:
+            dependencies.settle(self._store, job, self.now_ms())
         if job.array and job.status == states.PENDING:
             self._settle_array(job, job.array)
-
-    def _settle_dependencies(self, job: Job) -> None:
-        found = [self._store.look_at(d["jobId"]) for d in job.spec["dependsOn"]]
-        if any(other is None or other.status == states.FAILED for other in found):
-            if job.array:
-                end_unstarted(job, "Dependent Job failed", self.now_ms())
-            else:
-                end(job, "Dependent Job failed", self.now_ms())
-        elif all(other and other.status == states.SUCCEEDED for other in found):
-            if job.array:
-                job.array.move_unstarted(states.RUNNABLE)
-            else:
-                job.move(states.RUNNABLE)
 
     def _settle_array(self, job: Job, array: Array) -> None:
         failed = array.counts.get(states.FAILED, 0)
@@ -187,17 +266,26 @@ class Scheduler:
             job.stopped_ms = self.now_ms()
 
     def _try_start(self, queue: Resource, job: Job) -> bool:
-        """Begins the job where it fits; else it stays RUNNABLE, and says why if that is for good."""
-        in_use: dict[str, int] = {}
-        for running in self._running.values():
-            arn = running.placement.environment.arn
-            in_use[arn] = in_use.get(arn, 0) + vcpus(running.job)
-        found = place(self._store, queue, job, in_use)
+        """Begins the job where it fits, perhaps once its machine is up.
+
+        Else it stays RUNNABLE, and says why if that is for good.
+        """
+        count = len(job.nodes.children) if job.nodes else 1
+        if self._running and self._used() + count > self._slots:
+            if job.blocked_ms is None:
+                self._coming = self._slots  # it gets its turn: nothing overtakes it
+            return False
+        now = self.now_ms()
+        found = place(self._store, self.machines, queue, job, now)
         if isinstance(found, Placement):
-            self._begin(queue, job, found)
+            job.status_reason = job.blocked_ms = None
+            if found.is_ready(now):
+                self._begin(queue, job, found)
+            else:
+                self._coming += count
             return True
         if found != job.status_reason or job.blocked_ms is None:
-            job.blocked_ms = self.now_ms() if found else None
+            job.blocked_ms = now if found else None
         job.status_reason = found
         self._give_up(queue, job)
         return False
@@ -210,33 +298,67 @@ class Scheduler:
             )
             if blocked and self.now_ms() - job.blocked_ms >= action["maxTimeSeconds"] * 1000:  # type: ignore[operator] # blocked: it is set
                 job.cancelled = True
-                end(job, f"{action['reason']} for {action['maxTimeSeconds']} s", self.now_ms())
+                reason = f"Canceled by JobStateTimeLimit action due to reason: {action['reason']}"
+                end(job, reason, self.now_ms())
                 return
 
     def _begin(self, queue: Resource, job: Job, placement: Placement) -> None:
+        job.move(states.STARTING)
+        if job.nodes:
+            for node, machine, need in zip(
+                job.nodes.children, placement.machines, needs_of(job), strict=True
+            ):
+                self.machines.take(machine, node.id, need)
+            self._placed[job.id] = placement
+            self._begin_node(queue.name, job, job.nodes.main)
+            return
         if job.parent and job.parent.array:
             array = job.parent.array
-            turn: deque[Job] | deque[int] = array.again if job.attempts else array.unstarted
-            turn.popleft()
-        job.status_reason = job.blocked_ms = None
-        job.move(states.STARTING)
-        running = attempts.begin(job, queue.name, placement)
-        self._running[job.id] = running
+            if job.attempts:
+                array.again.remove(job)
+            else:
+                assert job.index is not None
+                array.unstarted.remove(job.index)
+        machine, need = placement.machines[0], needs_of(job)[0]
+        self.machines.take(machine, job.id, need)
+        self._run_in_thread(attempts.begin(job, queue.name, placement.environment, machine, need))
+
+    def _begin_node(self, queue_name: str, job: Job, index: int) -> None:
+        assert job.nodes is not None
+        node = job.nodes.children[index]
+        environment, machines = self._placed[job.id]
+        main_address = None if index == job.nodes.main else machines[job.nodes.main].address
+        node.move(states.STARTING)
+        self._run_in_thread(
+            attempts.begin(
+                node, queue_name, environment, machines[index], needs_of(job)[index], main_address
+            )
+        )
+
+    def _run_in_thread(self, running: Running) -> None:
+        self._running[running.job.id] = running
         thread = threading.Thread(target=self._run, args=(running,), daemon=True)
         self._threads.add(thread)
         thread.start()
 
     def _run(self, running: Running) -> None:
-        ended = attempts.run(
-            running,
-            account=self._store.account,
-            executor=self._executor,
-            work_dir=self._work_dir,
-            started=lambda: self._started(running),
-        )
+        try:
+            ended = attempts.run(
+                running,
+                account=self._store.account,
+                executor=self._executor,
+                conditions=self._conditions,
+                work_dir=self._work_dir,
+                started=lambda: self._started(running),
+            )
+        except Exception as err:  # noqa: BLE001 # a mistake of ours: the job must not hang for it
+            traceback.print_exception(err)
+            reason = f"the sandbox failed: {err!r}"
+            ended = Ended("Task failed to start", {"reason": reason}, False, may_retry=False)
         with self._store.lock:
-            self._finish(running, ended)
+            self.ended += 1
             del self._running[running.job.id]
+            self._finish(running, ended)
             self._threads.discard(threading.current_thread())
         self._wake.set()
 
@@ -246,28 +368,82 @@ class Scheduler:
             job.move(states.RUNNING)
             job.started_ms = self.now_ms()
             job.container = attempts.describe_container(running, self._store.account)
-            if job.parent is not None and job.parent.started_ms is None:
-                job.parent.started_ms = job.started_ms
+            parent = job.parent
+            if parent is None:
+                return
+            if parent.nodes and job is parent.nodes.main_node:
+                parent.move(states.RUNNING)
+                parent.started_ms = job.started_ms
+                for index, node in enumerate(parent.nodes.children):
+                    if node is not job and node.status == states.RUNNABLE:
+                        self._begin_node(running.queue_name, parent, index)
+            elif parent.started_ms is None:
+                parent.started_ms = job.started_ms
 
     def _finish(self, running: Running, ended: Ended) -> None:
         job, now = running.job, self.now_ms()
-        job.container = ended.container
-        job.attempts.append(
-            {
-                "container": ended.container,
-                "startedAt": job.started_ms or now,
-                "stoppedAt": now,
-                "statusReason": ended.status_reason,
-            }
-        )
+        if job.parent and job.parent.nodes:
+            self._finish_node(job.parent, job, ended, now)
+            return
+        self.machines.give_back(running.machine, job.id, running.need, now)
+        self._end_attempt(job, ended, now)
+
+    def _end_attempt(self, job: Job, ended: Ended, now: int) -> None:
+        """The attempt is over; with it the job, unless it gets another."""
+        _note_attempt(job, ended, now)
         if not ended.succeeded and ended.may_retry and _gets_another(job, ended):
             job.started_ms = None
+            if job.nodes:
+                job.nodes.children = [nodes.renew(node) for node in job.nodes.children]
             job.move(states.RUNNABLE)
             if job.parent and job.parent.array:
                 job.parent.array.again.append(job)
             return
         job.move(states.SUCCEEDED if ended.succeeded else states.FAILED, ended.status_reason)
         job.stopped_ms = now
+
+    def _finish_node(self, parent: Job, node: Job, ended: Ended, now: int) -> None:
+        """The main node's end is the job's; the others end with it."""
+        assert parent.nodes is not None
+        _note_attempt(node, ended, now)
+        node.move(states.SUCCEEDED if ended.succeeded else states.FAILED, ended.status_reason)
+        node.stopped_ms = now
+        if node is parent.nodes.main_node:
+            parent.ended = ended
+            for other in self._nodes_of(parent):
+                other.end(MAIN_ENDED)
+        if parent.ended and not self._nodes_of(parent):
+            self._finish_nodes(parent, parent.ended, now)
+
+    def _finish_nodes(self, parent: Job, ended: Ended, now: int) -> None:
+        """All nodes have ended: the job is over, or gets another attempt as a whole."""
+        assert parent.nodes is not None
+        placement = self._placed.pop(parent.id)
+        for node, machine, need in zip(
+            parent.nodes.children, placement.machines, needs_of(parent), strict=True
+        ):
+            self.machines.give_back(machine, node.id, need, now)
+            if node.status not in states.OVER:
+                end(node, MAIN_ENDED, now)
+        parent.ended = None
+        self._end_attempt(parent, ended, now)
+
+
+def _nodes(job: Job) -> list[Job]:
+    return job.nodes.children if job.nodes else []
+
+
+def _note_attempt(job: Job, ended: Ended, now: int) -> None:
+    if not job.nodes:
+        job.container = ended.container
+    job.attempts.append(
+        {
+            "container": ended.container,
+            "startedAt": job.started_ms or now,
+            "stoppedAt": now,
+            "statusReason": ended.status_reason,
+        }
+    )
 
 
 def _settle(resource: Resource) -> None:
@@ -276,32 +452,6 @@ def _settle(resource: Resource) -> None:
     else:
         kind = "JobQueue" if "jobQueueName" in resource.detail else "ComputeEnvironment"
         resource.move("VALID", f"{kind} Healthy")
-
-
-def _waits(job: Job) -> bool:
-    """Whether it waits for other jobs."""
-    status = job.array.unstarted_status if job.array else job.status
-    return status == states.PENDING
-
-
-def _candidates(job: Job) -> Iterator[Job]:
-    """The job or its children that could start now, in their order."""
-    array = job.array
-    if array is None:
-        if job.status == states.RUNNABLE:
-            yield job
-        return
-    while array.again:
-        if array.again[0].status == states.RUNNABLE:
-            yield array.again[0]
-        else:  # it was ended before its turn
-            array.again.popleft()
-    while array.unstarted and array.unstarted_status == states.RUNNABLE:
-        child = job.child(array.unstarted[0])
-        if child.status == states.RUNNABLE:
-            yield child
-        else:
-            array.unstarted.popleft()
 
 
 def _gets_another(job: Job, ended: Ended) -> bool:

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.answers import Answer
-from sandbox.batch import definitions, environments, jobs, limits, queues, shares
+from sandbox.batch import definitions, environments, jobs, limits, queues, shares, turns
 from sandbox.batch.account import Account
 from sandbox.batch.errors import BatchError, ClientError
 from sandbox.batch.executor import Executor
+from sandbox.batch.machines import Machines
 from sandbox.batch.protocol import Protocol
 from sandbox.batch.scheduler import Scheduler
-from sandbox.batch.store import Store, new_id
+from sandbox.batch.store import Job, Store, new_id
+from sandbox.conditions import Conditions
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -25,17 +27,27 @@ class Batch:
     def __init__(
         self,
         account: Account,
+        conditions: Conditions,
         *,
         slots: int,
         work_dir: Path,
         image_root: Path,
         grace_s: float,
+        boot_s: float,
+        idle_s: float,
         clock: Callable[[], float],
     ) -> None:
         self.store = Store(account)
+        self._conditions = conditions
         self._executor = Executor(image_root, grace_s)
         self.scheduler = Scheduler(
-            self.store, self._executor, slots=slots, work_dir=work_dir, clock=clock
+            self.store,
+            self._executor,
+            Machines(conditions, boot_s=boot_s, idle_s=idle_s),
+            conditions,
+            slots=slots,
+            work_dir=work_dir,
+            clock=clock,
         )
         self.protocol = Protocol()
         self._operations = self._table()
@@ -85,12 +97,13 @@ class Batch:
             "ListSchedulingPolicies": lambda r: shares.list_all(store, r),
             "UpdateSchedulingPolicy": lambda r: shares.update(store, r),
             "DeleteSchedulingPolicy": lambda r: shares.delete(store, r),
+            "GetJobQueueSnapshot": lambda r: turns.snapshot(store, r, now()),
             "RegisterJobDefinition": lambda r: definitions.register(store, r),
             "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
-            "DescribeJobs": lambda r: jobs.describe(store, r),
-            "ListJobs": lambda r: jobs.list_jobs(store, r),
+            "DescribeJobs": lambda r: jobs.describe(store, r, self._seen),
+            "ListJobs": lambda r: jobs.list_jobs(store, r, self._seen),
             "CancelJob": lambda r: jobs.cancel(store, r, now()),
             "TerminateJob": lambda r: jobs.terminate(store, r, now()),
             "CancelJobs": lambda r: jobs.bulk(store, jobs.cancel, r, now()),
@@ -99,6 +112,14 @@ class Batch:
             "UntagResource": self._untag,
             "ListTagsForResource": lambda r: {"tags": dict(self._tags(r["resourceArn"]))},
         }
+
+    def _seen(self, job: Job) -> bool:
+        """Whether views know the job: just after SubmitJob they may not."""
+        lag_s = self._conditions.now.lag_s
+        if not lag_s or job.created_ms + lag_s * 1000 <= self.scheduler.now_ms():
+            return True
+        self._conditions.note("unseen", job=job.id)
+        return False
 
     def _tags(self, arn: str) -> dict[str, str]:
         if arn not in self.store.tags:

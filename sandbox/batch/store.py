@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox.batch import states
 from sandbox.batch.account import Account
@@ -35,7 +35,18 @@ class Resource:
 class Array:
     """An array job's children. Those that nothing has happened to have no object."""
 
-    __slots__ = ("again", "children", "counts", "size", "unstarted", "unstarted_status")
+    __slots__ = (
+        "again",
+        "children",
+        "counts",
+        "ended",
+        "held",
+        "pairs",
+        "seen",
+        "size",
+        "unstarted",
+        "unstarted_status",
+    )
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -43,7 +54,15 @@ class Array:
         self.unstarted = deque(range(size))
         """Indexes whose turn has not come yet."""
         self.unstarted_status = states.SUBMITTED
-        """The state of the children that have no object."""
+        """The state of the children that have no object and are not held."""
+        self.held: dict[int, int] = {}
+        """Children that wait for other children, and for how many. They are PENDING."""
+        self.pairs: list[str] = []
+        """Ids of the arrays whose children they wait for."""
+        self.seen: dict[str, int] = {}
+        """By id of an array, how many of its `ended` have been looked at."""
+        self.ended: list[int] = []
+        """Indexes of the children that are over, in that order."""
         self.again: deque[Job] = deque()
         """Children that wait for another attempt."""
         self.counts = {states.SUBMITTED: size}
@@ -58,9 +77,66 @@ class Array:
         rest = self.counts.pop(old, 0)
         self.counts[status] = self.counts.get(status, 0) + rest
 
+    def hold(self, pairs: list[str], *, first: int, others: int) -> None:
+        """From now on each child waits by itself: child 0 for `first`, the rest for `others`."""
+        self.pairs = pairs
+        self.held = {index: others if index else first for index in self.unstarted}
+        self.unstarted.clear()
+        self.unstarted_status = states.RUNNABLE
+        for index in [index for index, count in self.held.items() if not count]:
+            self._go(index)
+
+    def release(self, index: int) -> None:
+        """One that the child waits for is done."""
+        if index in self.held:
+            self.held[index] -= 1
+            if not self.held[index]:
+                self._go(index)
+
+    def ended_since(self, job_id: str, other: Array) -> list[int]:
+        """Indexes of `other`'s children that ended since this was asked last."""
+        new = other.ended[self.seen.get(job_id, 0) :]
+        self.seen[job_id] = len(other.ended)
+        return new
+
+    def take_unstarted(self, parent: Job) -> list[Job]:
+        """The children that have not begun; none is held or waits for its turn any more."""
+        taken = [parent.child(index) for index in (*self.held, *self.unstarted)]
+        self.held.clear()
+        self.unstarted.clear()
+        return taken
+
+    def look(self, parent: Job, index: int) -> Job:
+        """The child of that index, to be read only."""
+        return self.children.get(index) or parent.look_at_child(index)
+
+    def _go(self, index: int) -> None:
+        del self.held[index]
+        child = self.children.get(index)
+        if child is None:
+            self.counts[states.PENDING] -= 1
+            self.counts[states.RUNNABLE] = self.counts.get(states.RUNNABLE, 0) + 1
+        elif child.status == states.PENDING:
+            child.move(states.RUNNABLE)
+        self.unstarted.append(index)
+
+
+class Nodes:
+    """A multi-node job's nodes."""
+
+    __slots__ = ("children", "main")
+
+    def __init__(self, children: list[Job], main: int) -> None:
+        self.children = children
+        self.main = main
+
+    @property
+    def main_node(self) -> Job:
+        return self.children[self.main]
+
 
 class Job:
-    """A single job, an array parent (it has an `array`), or one child of it (a `parent`)."""
+    """A single job, a parent (it has an `array` or `nodes`), or a child of one (a `parent`)."""
 
     __slots__ = (
         "arn",
@@ -70,9 +146,11 @@ class Job:
         "cancelled",
         "container",
         "created_ms",
+        "ended",
         "id",
         "index",
         "name",
+        "nodes",
         "parent",
         "spec",
         "started_ms",
@@ -105,17 +183,26 @@ class Job:
         self.parent: Job | None = None
         self.index: int | None = None
         self.array: Array | None = None
+        self.nodes: Nodes | None = None
+        self.ended: Any = None
+        """Of a multi-node job, how its main node ended, until all nodes have."""
 
     def move(self, status: str, reason: str | None = None) -> None:
         """Another state; the parent's counts follow."""
         old, self.status = self.status, states.move(states.JOB_MOVES, self.status, status)
         if reason is not None:
             self.status_reason = reason
-        if self.parent is not None:
-            assert self.parent.array is not None
+        if self.parent is not None and self.parent.array is not None:
             counts = self.parent.array.counts
             counts[old] -= 1
             counts[status] = counts.get(status, 0) + 1
+            if status in states.OVER:
+                assert self.index is not None
+                self.parent.array.ended.append(self.index)
+        if self.nodes and status in {states.PENDING, states.RUNNABLE, states.FAILED}:
+            for node in self.nodes.children:  # they begin one by one, and wait together
+                if node.status not in states.OVER:
+                    node.move(status, reason)
 
     def child(self, index: int) -> Job:
         """The child of that index, made when something happens to it."""
@@ -131,8 +218,17 @@ class Job:
             return self.array.children[index]
         child = Job(f"{self.id}:{index}", f"{self.arn}:{index}", self.spec, self.created_ms)
         child.parent, child.index = self, index
-        child.status = self.array.unstarted_status
+        held = index in self.array.held
+        child.status = states.PENDING if held else self.array.unstarted_status
         return child
+
+
+class Front(NamedTuple):
+    """The head of a queue at one time: since when each job is at its place."""
+
+    at_ms: int
+    since_ms: dict[str, int]
+    """By ARN of the job, in the queue's order."""
 
 
 class Store:
@@ -150,6 +246,16 @@ class Store:
         self.tags: dict[str, dict[str, str]] = {}
         self.waiting: dict[str, deque[Job]] = {}
         """By queue ARN, jobs that are not over, in order of submission."""
+        self.fronts: dict[str, Front] = {}
+        """By queue ARN, what waits there first."""
+
+    def kept(self) -> dict[str, Any]:
+        """What another store needs to go on from here."""
+        return {key: value for key, value in vars(self).items() if key not in _PASSING}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Goes on from there."""
+        vars(self).update(kept)
 
     def environment(self, name_or_arn: str) -> Resource | None:
         return self.environments.get(name_or_arn.rpartition("/")[2])
@@ -183,6 +289,8 @@ class Store:
         return self._find(job_id, Job.child)
 
     def _find(self, job_id: str, child_of: Callable[[Job, int], Job]) -> Job | None:
+        if "#" in job_id:
+            return self._find_node(*job_id.split("#", 1))
         parent_id, colon, index = job_id.partition(":")
         job = self.jobs.get(parent_id)
         if job is None or not colon:
@@ -191,6 +299,13 @@ class Store:
         if not job.array or not legal or int(index) >= job.array.size:
             return None
         return child_of(job, int(index))
+
+    def _find_node(self, parent_id: str, index: str) -> Job | None:
+        job = self.jobs.get(parent_id)
+        legal = job and job.nodes and re.fullmatch(r"0|[1-9][0-9]{0,3}", index)
+        if not job or not job.nodes or not legal or int(index) >= len(job.nodes.children):
+            return None
+        return job.nodes.children[int(index)]
 
     def find_definition(self, name_or_arn: str) -> dict[str, Any] | None:
         """The definition of that name (its latest active revision), name:revision or ARN."""
@@ -211,6 +326,9 @@ class Store:
         if found is None:
             raise ClientError(f"JobDefinition {name_or_arn} not found")
         return found
+
+
+_PASSING = frozenset({"account", "fronts", "lock"})
 
 
 def new_id() -> str:

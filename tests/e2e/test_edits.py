@@ -15,7 +15,7 @@ import yaml
 
 from .conftest import ROOT, Account, Failed, Stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
 
 POOLS = ("c6g-medium", "c6g-medium-spot")
 BASE: dict[str, Any] = {"instanceTypes": ["c6g.medium"], "storageOnDestroy": "delete"}

@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import Account, Stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
 
 DEFINITION = {
     "type": "container",

@@ -12,7 +12,7 @@ from sandbox.faults import Fault
 
 from .conftest import Account, Failed, Stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
 
 LOOKS = re.compile("(Describe|Get|List|Head)[A-Z]|HEAD$|GET$")
 STEPS = 60

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox.batch.executor import Attempt, Executor
 from tests.sandbox.conftest import trust, until
 
 pytestmark = pytest.mark.slow
@@ -239,6 +236,14 @@ def test_dependencies(world: Any) -> None:
     assert world.over(array)["status"] == "SUCCEEDED"
 
 
+def reading(source: str) -> dict[str, Any]:
+    """A container with a secret from there."""
+    return {
+        "secrets": [{"name": "KEY", "valueFrom": source}],
+        "executionRoleArn": "arn:aws:iam::123456789012:role/execution",
+    }
+
+
 def test_secrets_come_from_secrets_manager(world: Any) -> None:
     arn = world.sandbox.client("secretsmanager").create_secret(Name="key", SecretString="s3cret")[
         "ARN"
@@ -246,22 +251,62 @@ def test_secrets_come_from_secrets_manager(world: Any) -> None:
     world.iam.create_role(
         RoleName="execution", AssumeRolePolicyDocument=trust("ecs-tasks.amazonaws.com")
     )
+    world.definition("early", containerProperties=reading(arn))
+    refused = world.over(world.submit(jobDefinition="early"))
+    assert "secretsmanager:GetSecretValue" in refused["container"]["reason"]
+    statement = {"Effect": "Allow", "Action": "secretsmanager:Get*", "Resource": arn + "*"}
+    world.iam.put_role_policy(
+        RoleName="execution",
+        PolicyName="read",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+    )
     for name, source in (("s", arn), ("missing", arn + "x")):
         world.definition(
             name,
             "sh",
             "-c",
             "[ ${#KEY} = 6 ]",
-            containerProperties={
-                "secrets": [{"name": "KEY", "valueFrom": source}],
-                "executionRoleArn": "arn:aws:iam::123456789012:role/execution",
-            },
+            containerProperties=reading(source),
         )
     job = world.over(world.submit(jobDefinition="s"))
     assert job["status"] == "SUCCEEDED"
     assert "s3cret" not in json.dumps(job)
     lost = world.over(world.submit(jobDefinition="missing"))
     assert "ResourceInitializationError" in lost["container"]["reason"]
+
+
+def test_a_secrets_json_has_members_and_parameters_are_secrets_too(world: Any) -> None:
+    world.iam.create_role(
+        RoleName="reader", AssumeRolePolicyDocument=trust("ecs-tasks.amazonaws.com")
+    )
+    statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": statement})
+    world.iam.put_role_policy(RoleName="reader", PolicyName="all", PolicyDocument=document)
+    secret = world.sandbox.client("secretsmanager").create_secret(
+        Name="json", SecretString='{"password": "p1"}'
+    )
+    ssm = world.sandbox.client("ssm")
+    ssm.put_parameter(Name="/deep/one", Value="p2", Type="SecureString")
+    ssm.put_parameter(Name="flat", Value="p3", Type="String")
+    sources = {
+        "A": secret["ARN"] + ":password::",
+        "B": "arn:aws:ssm:us-east-1:123456789012:parameter/deep/one",
+        "C": "flat",
+    }
+    container = reading("")
+    container["executionRoleArn"] = "arn:aws:iam::123456789012:role/reader"
+    container["secrets"] = [{"name": n, "valueFrom": v} for n, v in sources.items()]
+    world.definition("members", "sh", "-c", "echo $A $B $C", containerProperties=container)
+    assert world.lines(world.over(world.submit(jobDefinition="members"))) == ["p1 p2 p3"]
+
+
+def test_a_role_that_ecs_cannot_assume(world: Any) -> None:
+    world.iam.create_role(RoleName="batch", AssumeRolePolicyDocument=trust("batch.amazonaws.com"))
+    for name in ("batch", "nobody"):
+        role = {"jobRoleArn": f"arn:aws:iam::123456789012:role/{name}"}
+        world.definition(f"role-{name}", containerProperties=role)
+        job = world.over(world.submit(jobDefinition=f"role-{name}"))
+        assert job["container"]["reason"].startswith("ECS was unable to assume the role")
 
 
 def test_the_log_group_must_exist(world: Any) -> None:
@@ -397,27 +442,6 @@ def test_too_many_tags_to_propagate_fail_the_job_after_it_was_taken(world: Any) 
     for count, status in ((24, "SUCCEEDED"), (25, "FAILED")):
         tags = {f"j{n}": "v" for n in range(count)}
         assert world.over(world.submit(jobDefinition="many", tags=tags))["status"] == status
-
-
-def test_a_timeout_ends_the_attempt_and_is_not_retried(world: Any) -> None:
-    """Timeouts are 60 s or more; the executor is asked directly for less."""
-    folder = world.sandbox.dir / "work" / "direct"
-    lines: list[tuple[int, str]] = []
-    with contextlib.closing(Executor(world.sandbox.dir / "image", 0.2)) as executor:
-        outcome = executor.run(
-            Attempt(
-                ["sh", "-c", "trap 'echo bye; exit 3' TERM; sleep 60 & wait"],
-                {"PATH": "/usr/bin:/bin"},
-                folder,
-                0.3,
-            ),
-            started=lambda: None,
-            stop=threading.Event(),
-            log=lines.extend,
-        )
-    assert outcome.timed_out
-    assert [text for _, text in lines] == ["bye"]
-    assert not folder.exists()
 
 
 def test_time_stamps_are_milliseconds(world: Any) -> None:

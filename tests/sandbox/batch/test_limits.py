@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from sandbox.batch import limits
 from sandbox.batch.errors import ClientError as Refused
+from tests.sandbox.conftest import trust, until
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +57,7 @@ REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100
         ({"timeout": {"attemptDurationSeconds": 59}}, "attemptDurationSeconds"),
         ({"tags": {f"k{n}": "v" for n in range(51)}}, ""),
         ({"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
-        ({"nodeOverrides": {"numNodes": 2}}, "nodeOverrides"),
+        ({"nodeOverrides": {"numNodes": 2}}, "for multi-node jobs"),
         ({"shareIdentifier": "a"}, "shareIdentifier"),
         ({"containerOverrides": {"environment": [{"name": "AWS_BATCH_X"}]}}, "reserved"),
         ({"containerOverrides": {"command": [""]}}, "empty"),
@@ -122,9 +123,33 @@ def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
             "executionRoleArn",
         ),
         ({"containerProperties": {"command": ["sh", "-c", "x" * 25_000]}}, "size in bytes"),
-        ({"containerProperties": {"privileged": True}}, "privileged"),
+        ({"containerProperties": {"ephemeralStorage": {"sizeInGiB": 30}}}, "for Fargate"),
+        ({"containerProperties": {"instanceType": "c6g.medium"}}, "for multinode"),
+        (
+            {"containerProperties": {"mountPoints": [{"sourceVolume": "x"}]}},
+            "no volume",
+        ),
+        (
+            {"containerProperties": {"volumes": [{"name": "x"}, {"name": "x"}]}},
+            "a name twice",
+        ),
+        (
+            {
+                "containerProperties": {
+                    "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]
+                }
+            },
+            "above its hard limit",
+        ),
+        (
+            {"containerProperties": {"linuxParameters": {"swappiness": 101}}},
+            "between 0 and 100",
+        ),
         ({"platformCapabilities": ["FARGATE"]}, "EC2 only"),
-        ({"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}}, "node"),
+        (
+            {"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}},
+            "for multinode",
+        ),
     ],
     ids=str,
 )
@@ -154,6 +179,7 @@ def test_register_job_definition(world: Any, changes: dict[str, Any], says: str)
         ({"type": "EC2"}, "SPOT compute resources"),
         ({"allocationStrategy": "BEST_FIT"}, "spotIamFleetRole"),
         ({"type": "FARGATE"}, "FARGATE"),
+        ({"scalingPolicy": {"minScaleDownDelayMinutes": 19}}, "minScaleDownDelayMinutes"),
         ({"subnets": []}, "subnets"),
         ({"securityGroupIds": None}, "securityGroupIds"),
         ({"instanceRole": None}, "instanceRole"),
@@ -202,6 +228,57 @@ def test_what_aws_finds_later_makes_the_environment_invalid(
 
 
 @pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"type": "UNMANAGED"}, "serviceRole"),
+        ({"type": "UNMANAGED", "serviceRole": "r", "unmanagedvCpus": -1}, "0 or more"),
+        ({"type": "UNMANAGED", "serviceRole": "r", "computeResources": {}}, "for MANAGED"),
+        ({"type": "MANAGED", "computeResources": {}, "unmanagedvCpus": 1}, "for UNMANAGED"),
+        ({"type": "MANAGED"}, "computeResources must be provided"),
+    ],
+    ids=str,
+)
+def test_each_kind_of_environment_has_its_members(
+    world: Any, request_: dict[str, Any], says: str
+) -> None:
+    if "computeResources" in request_:
+        request_ = request_ | {"computeResources": world.resources()}
+    message = refused(
+        lambda: world.batch.create_compute_environment(computeEnvironmentName="bad", **request_)
+    )
+    assert says in message
+
+
+def test_an_unmanaged_environment_has_no_instances_of_its_own(world: Any) -> None:
+    """What it runs on is the customer's; none registers here, so jobs wait."""
+    world.iam.create_role(RoleName="own", AssumeRolePolicyDocument=trust("batch.amazonaws.com"))
+    role = "arn:aws:iam::123456789012:role/own"
+    world.batch.create_compute_environment(
+        computeEnvironmentName="own", type="UNMANAGED", serviceRole=role, unmanagedvCpus=4
+    )
+    until(lambda: world.environment_detail("own")["status"] == "VALID")
+    assert world.environment_detail("own")["unmanagedvCpus"] == 4
+    world.queue("own", "own")
+    job_id = world.submit("true", jobQueue="own")
+    until(lambda: world.job(job_id)["status"] == "RUNNABLE")
+    world.batch.update_compute_environment(computeEnvironment="own", unmanagedvCpus=8)
+    until(lambda: world.environment_detail("own")["status"] == "VALID")
+    assert world.environment_detail("own")["unmanagedvCpus"] == 8
+    world.batch.terminate_job(jobId=job_id, reason="r")
+    world.over(job_id)
+
+
+def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
+    world.environment("shrinks", maxvCpus=4, minvCpus=3)
+    world.batch.update_compute_environment(
+        computeEnvironment="shrinks",
+        computeResources={"minvCpus": 1, "maxvCpus": 2, "updateToLatestImageVersion": True},
+    )
+    until(lambda: world.environment_detail("shrinks")["status"] == "VALID")
+    assert world.environment_detail("shrinks")["computeResources"]["maxvCpus"] == 2
+
+
+@pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"priority": 1001}, "priority"),
@@ -219,7 +296,7 @@ def test_what_aws_finds_later_makes_the_environment_invalid(
             "an order twice",
         ),
         ({"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]}, "does not exist"),
-        ({"schedulingPolicyArn": "arn:x"}, "schedulingPolicyArn"),
+        ({"schedulingPolicyArn": "arn:x"}, "arn:x does not exist"),
         (
             {
                 "jobStateTimeLimitActions": [

@@ -111,7 +111,7 @@ def test_looking_at_an_array_leaves_nothing_behind(world: World) -> None:
         arrayJobId=job_id, jobStatus="RUNNABLE", PaginationConfig={"MaxItems": 2500}
     )
     assert sum(len(page["jobSummaryList"]) for page in pages) == 2500
-    assert len(array.children) == before == 1
+    assert len(array.children) == before <= 4  # those for which there is a slot
     for nobody in (f"{job_id}:10000", f"{job_id}:-1", f"{job_id}:01", f"{job_id}:x", f"{job_id}:"):
         assert world.batch.describe_jobs(jobs=[nobody])["jobs"] == []
     world.batch.terminate_job(jobId=job_id, reason="r")

@@ -1,0 +1,80 @@
+"""ListJobs by each filter, and a queue's snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.sandbox.conftest import World, until
+
+pytestmark = pytest.mark.slow
+
+
+def listed(world: World, name: str, value: str) -> list[str]:
+    filters = [{"name": name, "values": [value]}]
+    found = world.batch.list_jobs(jobQueue="q", filters=filters)["jobSummaryList"]
+    return [job["jobId"] for job in found]
+
+
+def test_by_definition(world: World) -> None:
+    """A name means any revision; an ARN one; the case counts."""
+    first, second = world.definition("Model"), world.definition("Model")
+    ids = [world.submit("true", jobDefinition=arn) for arn in (first, second)]
+    for job_id in ids:
+        world.over(job_id)
+    assert listed(world, "JOB_DEFINITION", "Model") == ids[::-1]
+    assert listed(world, "JOB_DEFINITION", "Mod*") == ids[::-1]
+    assert listed(world, "JOB_DEFINITION", "model") == []
+    assert listed(world, "JOB_DEFINITION", first) == ids[:1]
+
+
+def test_by_time(world: World) -> None:
+    job = world.over(world.submit("true"))
+    at = job["createdAt"]
+    assert job["jobId"] in listed(world, "AFTER_CREATED_AT", str(at - 1))
+    assert job["jobId"] not in listed(world, "AFTER_CREATED_AT", str(at))
+    assert job["jobId"] in listed(world, "BEFORE_CREATED_AT", str(at + 1))
+    assert job["jobId"] not in listed(world, "BEFORE_CREATED_AT", str(at))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [("AFTER_CREATED_AT", "yesterday", "milliseconds"), ("COLOUR", "red", "the filters are")],
+)
+def test_filters_that_are_none(world: World, name: str, value: str, says: str) -> None:
+    with pytest.raises(ClientError, match=says):
+        listed(world, name, value)
+
+
+def test_the_snapshot_shows_what_waits_first(world: World) -> None:
+    busy = world.submit("sleep", "60", arrayProperties={"size": 4})
+    until(lambda: world.job(busy)["arrayProperties"]["statusSummary"]["RUNNING"] == 4)
+    array = world.submit("true", arrayProperties={"size": 3})
+    single = world.submit("true")
+
+    def front() -> list[str]:
+        jobs: Any = world.batch.get_job_queue_snapshot(jobQueue="q")["frontOfQueue"]["jobs"]
+        return [job["jobArn"].rpartition("/")[2] for job in jobs]
+
+    until(lambda: front() == [f"{array}:0", f"{array}:1", f"{array}:2", single])
+    snapshot = world.batch.get_job_queue_snapshot(jobQueue="q")["frontOfQueue"]
+    assert all(
+        job["earliestTimeAtPosition"] <= snapshot["lastUpdatedAt"] for job in snapshot["jobs"]
+    )
+    world.batch.terminate_jobs(jobs=[busy], reason="r")
+    world.over(single)
+    until(lambda: front() == [])
+
+
+def test_a_snapshot_shows_a_hundred_at_most(world: World) -> None:
+    wants = [{"type": "VCPU", "value": "9"}]
+    job_id = world.submit(
+        "true", arrayProperties={"size": 200}, containerOverrides={"resourceRequirements": wants}
+    )
+    until(
+        lambda: len(world.batch.get_job_queue_snapshot(jobQueue="q")["frontOfQueue"]["jobs"]) == 100
+    )
+    world.batch.terminate_job(jobId=job_id, reason="r")
+    world.over(job_id)
