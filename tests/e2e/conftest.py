@@ -190,7 +190,8 @@ def _providers_of(running_: Running) -> list[int]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the Pulumi project: the tests leave no settings in the clone."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, folder)
+    for name in ("Pulumi.yaml", "__main__.py", "infra/plugin/pulumi-resource-runfleet-jobs"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)
     return folder
