@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,8 +30,6 @@ from infra.standing import Look, NotCounted
 
 VERSION = "1.0.0"
 LOOK_ROUND_S = 2
-Say = Callable[[str, str], None]
-"""Takes the URN of a resource and what there is to say of it."""
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -39,11 +37,16 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     boto3 has to know of the AWS provider's configuration) and `queues`, ARNs by name.
     """
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, engine: str = "") -> None:
+        """`engine` is its address; without one, it attaches itself."""
+        self._engine = engine
 
     def GetPluginInfo(self, _request: Any, _context: Any) -> Any:  # noqa: N802 # the protocol's name
         return plugin_pb2.PluginInfo(version=VERSION)
+
+    def Attach(self, request: Any, _context: Any) -> Any:  # noqa: N802
+        self._engine = request.address
+        return empty_pb2.Empty()
 
     def CheckConfig(self, request: Any, _context: Any) -> Any:  # noqa: N802
         return provider_pb2.CheckResponse(inputs=request.news)
@@ -77,7 +80,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Delete(self, request: Any, _context: Any) -> Any:  # noqa: N802
         said = last_word(json_format.MessageToDict(request.properties))
         if said:
-            self._say(request.urn, said)
+            _say(self._engine, request.urn, said)
         return empty_pb2.Empty()
 
     def Cancel(self, _request: Any, _context: Any) -> Any:  # noqa: N802
@@ -99,21 +102,16 @@ def last_word(properties: Mapping[str, Any]) -> str:
     return f"jobs end with their queues: {told({names[arn]: jobs for arn, jobs in found.items()})}"
 
 
-def _towards_engine(address: str) -> Say:
-    engine = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
-
-    def say(urn: str, message: str) -> None:
-        engine.Log(engine_pb2.LogRequest(severity=engine_pb2.WARNING, urn=urn, message=message))
-
-    return say
+def _say(engine: str, urn: str, message: str) -> None:
+    warning = engine_pb2.LogRequest(severity=engine_pb2.WARNING, urn=urn, message=message)
+    with grpc.insecure_channel(engine) as channel:
+        engine_pb2_grpc.EngineStub(channel).Log(warning)
 
 
 def main(engine: str) -> None:
     """Serves on a loopback port, which the engine reads from standard output."""
     server = grpc.server(ThreadPoolExecutor(2))
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(
-        Provider(_towards_engine(engine)), server
-    )
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Provider(engine), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     sys.stdout.write(f"{port}\n")

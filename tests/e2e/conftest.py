@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,14 @@ class Account:
 class Stack:
     """A stack of a project, driven by the command line as its user does."""
 
-    def __init__(self, project: Path, name: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, project: Path, name: str, environment: dict[str, str], *, client: str = ""
+    ) -> None:
+        """`client` is where a workshop's program is to be found."""
         self.project = project
         self.name = name
         self.environment = environment
+        self.client = client
         self.run("stack", "init", name)
 
     def configure(self, **settings: Any) -> None:
@@ -104,6 +109,8 @@ class Stack:
     def run(self, *arguments: str) -> str:
         """What `pulumi ...` prints. Raises Failed with it when the command fails."""
         command = ["pulumi", *arguments, "--non-interactive", "--color", "never"]
+        if self.client and arguments[0] in {"preview", "up", "destroy"}:
+            command += ["--client", self.client]
         done = subprocess.run(
             command,
             cwd=self.project,
@@ -166,6 +173,33 @@ def environment(account: Account) -> Iterator[dict[str, str]]:
     }
     yield {**clean, **account.sandbox.env(), "PATH": SEARCHED}
     assert _providers_of(account.sandbox) == []
+
+
+Workshop = Callable[[Path, str], Stack]
+"""Makes a stack of that name, whose program and providers are running already (workshop.py)."""
+
+
+@contextlib.contextmanager
+def open_workshop(environment: dict[str, str]) -> Iterator[Workshop]:
+    command = [sys.executable, str(Path(__file__).with_name("workshop.py"))]
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        ports = json.loads(process.stdout.readline())
+        attached = f"aws:{ports['aws']},runfleet-jobs:{ports['jobs']}"
+        inside = environment | {"PULUMI_DEBUG_PROVIDERS": attached}
+        yield lambda project, name: Stack(
+            project, name, inside, client=f"127.0.0.1:{ports['client']}"
+        )
+        process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def workshop(environment: dict[str, str]) -> Iterator[Workshop]:
+    with open_workshop(environment) as make:
+        yield make
 
 
 def _providers_of(running_: Running) -> list[int]:

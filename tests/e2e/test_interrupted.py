@@ -10,9 +10,9 @@ import pytest
 
 from sandbox.faults import Fault
 
-from .conftest import Account, Failed, Stack
+from .conftest import Account, Failed, Stack, open_workshop
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 LOOKS = re.compile("(Describe|Get|List|Head)[A-Z]|HEAD$|GET$")
 STEPS = 60
@@ -47,12 +47,12 @@ def gate(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 @pytest.fixture
-def stack(project: Path, environment: dict[str, str]) -> Stack:
+def stack(project: Path, environment: dict[str, str]) -> Iterator[Stack]:
     """One queue. A call that is refused is not tried again, and one is made at a time."""
-    once = environment | {"AWS_MAX_ATTEMPTS": "1"}
-    stack = Stack(project, "broken", once)
-    stack.configure(instanceTypes=["c6g.medium"], onDemand=False, maxVcpus=4)
-    return stack
+    with open_workshop(environment | {"AWS_MAX_ATTEMPTS": "1"}) as make:
+        stack = make(project, "broken")
+        stack.configure(instanceTypes=["c6g.medium"], onDemand=False, maxVcpus=4)
+        yield stack
 
 
 def steps(command: Callable[[], str], gate: Gate) -> int:
