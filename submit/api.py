@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import ServiceFailed, WrongUse
+from submit.errors import ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
 from submit.fleet import Fleet
 from submit.plan import Submission, plan_submission
@@ -207,7 +207,10 @@ def _planned_anew(session: Session, plan: Plan) -> Plan | None:
     if session.fleet:
         return None
     before = plan.submission
-    fleet = load_fleet(session, fresh=True)
+    try:
+        fleet = load_fleet(session, fresh=True)
+    except SubmitError:
+        return None  # what AWS said of the job is what matters
     queue = fleet.queues.get(before.queue_name)
     if queue is None or queue.arn == before.queue_arn:
         return None
