@@ -87,6 +87,7 @@ def main() -> None:
     show_default=True,
     help="How much faster the sandbox's clock goes.",
 )
+@click.option("--memory-limits", is_flag=True, help="End jobs that use more than they asked for.")
 @click.option(
     "--state",
     "state_dir",
@@ -105,6 +106,7 @@ def up(
     boot: float,
     idle: float,
     speed: float,
+    memory_limits: bool,  # noqa: FBT001 # click passes by name
     state_dir: str | None,
     foreground: bool,  # noqa: FBT001 # click passes by name
 ) -> None:
@@ -119,6 +121,7 @@ def up(
         boot_s=boot,
         idle_s=idle,
         speed=speed,
+        memory_limits=memory_limits,
         state_dir=state_dir,
     )
     if foreground:

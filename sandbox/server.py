@@ -61,6 +61,7 @@ class Sandbox:
         grace_s: float,
         boot_s: float = 0.0,
         idle_s: float = 5.0,
+        memory_limits: bool = False,
         speed: float = 1.0,
         state_dir: Path | None = None,
         clock: Callable[[], float] = time.time,
@@ -81,6 +82,7 @@ class Sandbox:
             "grace_s": grace_s,
             "boot_s": boot_s,
             "idle_s": idle_s,
+            "memory_limits": memory_limits,
             "clock": self.clock,
         }
         self._control = Control(

@@ -42,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     boot_s: float = 0.0
     idle_s: float = 5.0
+    memory_limits: bool = False
     speed: float = 1.0
     state_dir: str | None = None
 

@@ -21,6 +21,7 @@ NO_COMMAND = ("true",)
 
 
 TIMED_OUT = "Job attempt duration exceeded timeout"
+OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 MAIN_ENDED = "Main node exited"
 
 
@@ -83,9 +84,9 @@ def run(
     executor: Executor,
     conditions: Conditions,
     work_dir: Path,
-    started: Callable[[], None],
+    started: Callable[[int], None],
 ) -> Ended:
-    """Runs the attempt to its end; `started` is called when its process is there."""
+    """Runs the attempt to its end; `started` is called with its process's id."""
     fault = _fault(running, account, conditions)
     outcome = Outcome(None, fault) if fault else _run(running, account, executor, work_dir, started)
     container = describe_container(running, account)
@@ -161,7 +162,7 @@ def _run(
     account: Account,
     executor: Executor,
     work_dir: Path,
-    started: Callable[[], None],
+    started: Callable[[int], None],
 ) -> Outcome:
     job = running.job
     group, stream = _log_names(running)
@@ -234,6 +235,8 @@ def _words(running: Running, outcome: Outcome) -> tuple[str, str | None, int | N
     """The status reason, the container's reason and the exit code, as AWS words them."""
     if outcome.fault:
         return "Task failed to start", outcome.fault, None
+    if running.reasons[:1] == [OUT_OF_MEMORY]:
+        return "Essential container in task exited", OUT_OF_MEMORY, outcome.exit_code
     if running.reasons:
         lost = running.reasons[0].startswith("Host EC2")
         return running.reasons[0], None, None if lost else outcome.exit_code
