@@ -158,6 +158,14 @@ def status(folder: Path, as_json: bool) -> None:  # noqa: FBT001 # click passes 
 
 @main.command()
 @folder_option
+def page(folder: Path) -> None:
+    """Print the address of the status page: queues, instances, jobs, logs, faults."""
+    state = _running(folder)
+    click.echo(f"http://127.0.0.1:{state.port}/?key={state.key}")
+
+
+@main.command()
+@folder_option
 def env(folder: Path) -> None:
     """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
     state = _running(folder)
