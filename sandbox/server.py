@@ -315,15 +315,22 @@ class Sandbox:
         secret, path = metadata.split(environ["PATH_INFO"])
         for batch in self._all_batches():
             machine = batch.scheduler.find_machine(secret)
-            if machine:
-                return metadata.answer(
-                    machine,
-                    environ["REQUEST_METHOD"],
-                    path,
-                    environ,
-                    region=batch.store.account.region,
-                    now_ms=batch.scheduler.now_ms(),
-                )
+            if machine is None:
+                continue
+            if path.startswith("credentials/"):
+                job_id = path.removeprefix("credentials/")
+                role = batch.scheduler.role_on(machine, job_id)
+                if role is None:
+                    break
+                return metadata.credentials(role, self.key, int(time.time() * 1000))
+            return metadata.answer(
+                machine,
+                environ["REQUEST_METHOD"],
+                path,
+                environ,
+                region=batch.store.account.region,
+                now_ms=batch.scheduler.now_ms(),
+            )
         return Answer(404, b"Not Found", {"Content-Type": "text/plain"})
 
     def _wake(self) -> None:

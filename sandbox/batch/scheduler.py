@@ -112,6 +112,15 @@ class Scheduler:
         with self._store.lock:
             return self.machines.find(secret=secret)
 
+    def role_on(self, machine: Machine, job_id: str) -> str | None:
+        """The role of a job that runs on the machine; None when it has none, or is not there."""
+        with self._store.lock:
+            running = self._running.get(job_id)
+            if running is None or running.machine is not machine:
+                return None
+            role: str | None = running.job.spec["container"].get("jobRoleArn")
+            return role
+
     def running_jobs(self) -> list[str]:
         """Ids of the jobs and nodes that have a slot now."""
         with self._store.lock:
