@@ -12,7 +12,7 @@ KEPT_MS = 7 * 86_400_000
 def forget(store: Store, now_ms: int) -> int:
     """Forgets the jobs that have been over for so long, but those that others still wait for."""
     waited_for = {
-        item.get("jobId", "").partition(":")[0]
+        item.get("jobId", "").rpartition("/")[2].partition(":")[0]
         for waiting in store.waiting.values()
         for job in waiting
         for item in job.spec["dependsOn"]
