@@ -21,6 +21,12 @@ class NoAnswer(Exception):
     """AWS, or the provider on the way to it, did not say what was asked."""
 
     def told(self, stack: str) -> str:
+        if re.search(r"://(127\.|localhost)", str(self)):
+            return (
+                f"stack {stack} can not be planned: the sandbox that AWS_ENDPOINT_URL names does "
+                "not answer\nType: python -m sandbox up, then "
+                'eval "$(python -m sandbox env)" and pulumi stack init TEAM && pulumi up'
+            )
         return (
             f"stack {stack} can not be planned: {self}\n"
             "Check the credentials (aws sts get-caller-identity) and the region "

@@ -14,8 +14,8 @@ ROLE_PREFIX = 64 - 26
 BATCH_PREFIX = 128 - 26
 BATCH_NAME = 128 - 8
 """Batch, CreateComputeEnvironment and CreateJobQueue: 128 letters, digits, - and _."""
-TEMPLATE_PREFIX = 128 - 26
-"""EC2, CreateLaunchTemplate: 128 characters."""
+TEMPLATE_PREFIX = 125 - 26
+"""The AWS provider takes launch template names of 125 characters, EC2 itself 128."""
 GROUP_PREFIX = 255 - 26
 """EC2, CreateSecurityGroup: 255 characters."""
 

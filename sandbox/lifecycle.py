@@ -157,8 +157,7 @@ def _clean(folder: Path) -> None:
 
     Raises SandboxError for a folder that is not a sandbox's.
     """
-    names = {entry.name for entry in folder.iterdir()}
-    if not is_ours(names):
+    if not is_ours(folder):
         raise SandboxError(f"{folder} holds other files: give another with --dir")
     kill_jobs_of(folder)
     for entry in folder.iterdir():

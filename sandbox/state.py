@@ -16,9 +16,28 @@ CLIENT_FOLDERS = ("home", "pulumi", "pulumi-home")
 """Of submit and Pulumi, whose variables lead here; they may make them anew after `down`."""
 
 
-def is_ours(names: set[str]) -> bool:
-    """Whether a folder with those files and folders is a sandbox's, or what clients left of one."""
-    return bool(names & OUR_FILES) or names <= set(CLIENT_FOLDERS)
+WORK_FOLDER = "work"
+OUR_NAMES = OUR_FILES | {*CLIENT_FOLDERS, WORK_FOLDER}
+"""All that a sandbox and its clients make in its folder."""
+_LEFT_BY_CLIENTS = {
+    "home": {"fleets", "ledger.sqlite3", "ledger.sqlite3-shm", "ledger.sqlite3-wal", "locks"},
+    "pulumi": {".pulumi"},
+    "pulumi-home": {"credentials.json", "logs", "plugins", "templates", "workspaces"},
+}
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether all that lies there is a sandbox's, or was left of one by its clients."""
+    names = {entry.name for entry in folder.iterdir()}
+    if not names <= OUR_NAMES:
+        return False
+    if names & OUR_FILES:
+        return True
+    return all(
+        name in CLIENT_FOLDERS
+        and {entry.name for entry in (folder / name).iterdir()} <= _LEFT_BY_CLIENTS[name]
+        for name in names
+    )
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,10 +19,15 @@ from submit.errors import WrongUse
 ID_LENGTH = 12
 """Characters of an experiment id: 60 bits, enough for a million experiments of one team."""
 
+MAX_GROUP = 128
+"""Characters of a group's name at Weights & Biases."""
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 _PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_NAME = re.compile(r"(API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL)", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"((^|_)KEY$|(^|_)KEY_ID$|API_?KEY|SECRET|(^|_)PAT$|TOKEN|PASSWORD|PASSWD|CREDENTIAL)",
+    re.IGNORECASE,
+)
 _PLACEHOLDER = re.compile(r"\{(\{?)([A-Za-z][A-Za-z0-9_.-]*)\}(\}?)")
 
 
@@ -87,7 +92,11 @@ def check_experiment(experiment: Experiment) -> None:
         )
     _check_axes(experiment.axes)
     _check_environment(experiment.environment)
+    _check_once(experiment)
     _check_text("the command", *experiment.command)
+    _check_text("the name or the group", experiment.name, experiment.group)
+    if len(experiment.group) > MAX_GROUP:
+        raise WrongUse("group", f"the group has {len(experiment.group)} letters, W&B takes 128")
     for axis in experiment.axes:
         for row in axis.rows:
             _check_text(f"a value of {' and '.join(axis.names)}", *row)
@@ -240,6 +249,16 @@ def _check_axes(axes: tuple[Axis, ...]) -> None:
             raise WrongUse(
                 "value-twice",
                 f"the parameter {' and '.join(axis.names)} has the value {', '.join(twice)!r} twice",
+            )
+
+
+def _check_once(experiment: Experiment) -> None:
+    """A variable has one value: from --env, or from a secret."""
+    names = [name for name, _ in experiment.environment] + list(experiment.secrets)
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongUse(
+                "environment-twice", f"the variable {name} is given twice", "--env K=V once"
             )
 
 

@@ -111,11 +111,13 @@ def plan_submission(
     wanted = every_run if runs is None else runs
 
     constant = encode_grid(experiment) | dict(experiment.environment)
+    # For people, and no part of the identity: never in the definition.
+    own = {"WANDB_RUN_GROUP": constant.pop("WANDB_RUN_GROUP")}
     # The grid travels with the job while it is short, so that experiments share a definition.
-    room = MAX_OVERRIDES - _overrides_length(constant | encode_runs(""))
+    room = MAX_OVERRIDES - _overrides_length(own | constant | encode_runs(""))
     inline = room >= min(len(wanted), len(every_run))
     if not inline:
-        room = MAX_OVERRIDES - _overrides_length(encode_runs(""))
+        room = MAX_OVERRIDES - _overrides_length(own | encode_runs(""))
     definition = _definition(experiment, fleet, resources, {} if inline else constant)
     pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
     tags = _job_tags(experiment, fleet, user)
@@ -136,7 +138,7 @@ def plan_submission(
                 chunk=chunk,
                 runs=piece,
                 queue_arn=queue.arn,
-                environment=(constant if inline else {}) | encode_runs(piece),
+                environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
             )
             for chunk, piece in enumerate(pieces)
@@ -232,7 +234,9 @@ def _definition(
     }
     if resources.timeout_s is not None:
         request["timeout"] = {"attemptDurationSeconds": resources.timeout_s}
-    digest = hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()[:16]
+    # Tags are no part of what runs: a team that renames one keeps its definitions.
+    content = {key: value for key, value in request.items() if key != "tags"}
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
     name = f"runfleet-{slug(fleet.stack)[:90]}-{digest}"
     request = {"jobDefinitionName": name, **request}
     size = len(msgspec.json.encode(request))

@@ -58,7 +58,8 @@ def _in_words(said: str, stack: str) -> SubmitError:
             "state-gone",
             "the folder with Pulumi's stacks (PULUMI_BACKEND_URL) is not there; if it was a "
             "sandbox's, that sandbox is down",
-            'python -m sandbox up && eval "$(python -m sandbox env)" && pulumi up',
+            'python -m sandbox up && eval "$(python -m sandbox env)", then '
+            "pulumi stack init TEAM && pulumi up",
         )
     if "passphrase" in lower:
         return ServiceFailed(
@@ -67,6 +68,10 @@ def _in_words(said: str, stack: str) -> SubmitError:
             "export PULUMI_CONFIG_PASSPHRASE=…",
         )
     if "must be set for login" in lower or "pulumi login" in lower:
-        return ServiceFailed("logged-out", "Pulumi is not logged in", "pulumi login")
+        return ServiceFailed(
+            "logged-out",
+            "Pulumi is not logged in",
+            'pulumi login, or for a sandbox: eval "$(python -m sandbox env)"',
+        )
     last = said.splitlines()[-1] if said else "it said nothing"
     return ServiceFailed("pulumi", f"Pulumi could not be asked: {last}", "pulumi stack ls")

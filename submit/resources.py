@@ -34,6 +34,13 @@ def resolve_resources(asked: Resources, fleet: Fleet, queue_name: str) -> JobRes
     gpus = min(1, queue.gpus) if asked.gpus is None else asked.gpus
     share = gpus / queue.gpus if gpus else (asked.vcpus or 1) / queue.vcpus
     memory_mib = asked.memory_mib or max(4, int(queue.memory_mib * share))
+    if asked.shm_mib and asked.shm_mib > memory_mib:
+        raise Refused(
+            "shm-too-large",
+            f"shared memory of {asked.shm_mib:,} MiB is part of the run's memory, which is "
+            f"{memory_mib:,} MiB",
+            f"--shm {memory_mib // 2}, or more --memory",
+        )
     return JobResources(
         vcpus=asked.vcpus or max(1, int(queue.vcpus * share)),
         memory_mib=memory_mib,
@@ -63,13 +70,6 @@ def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
                 f"({queue.instance_type}) has {has:,} for jobs",
                 _advice(asked, fleet, queue),
             )
-    if asked.shm_mib and asked.memory_mib and asked.shm_mib > asked.memory_mib:
-        raise Refused(
-            "shm-too-large",
-            f"shared memory of {asked.shm_mib:,} MiB is part of the run's memory, which is "
-            f"{asked.memory_mib:,} MiB",
-            f"--memory {asked.shm_mib * 2}",
-        )
 
 
 def _advice(asked: Resources, fleet: Fleet, queue: Queue) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from submit.backends import Backend, NotNow, Unclear
-from submit.errors import ServiceFailed
+from submit.errors import Refused, ServiceFailed
 from submit.ledger import Ledger
 from submit.plan import Job, Submission, job_chunk, job_name_prefix
 from submit.records import INTENDED, Kept, Row, Scope
@@ -60,6 +60,7 @@ def deliver(
     """
     with ledger.lock(kept.id):
         rows = {row.chunk: row for row in ledger.rows(kept) if row.number == submission.number}
+        _refuse_other_queue(submission, rows.values())
         in_doubt = [row for row in rows.values() if row.state == INTENDED]
         adopted = adopt(in_doubt, ledger=ledger, backend=backend, clock=clock)
         missing = [
@@ -202,6 +203,20 @@ def _look(backend: Backend, queue_arn: str, prefix: str) -> dict[int, str]:
         reverse=True,
     )
     return {job_chunk(job.name): job.job_id for job in youngest_first}
+
+
+def _refuse_other_queue(submission: Submission, rows: Iterable[Row]) -> None:
+    """An experiment stands in one queue: sent to another it would be there twice, unasked."""
+    for row in rows:
+        if row.queue_arn != submission.queue_arn:
+            gone = " (another one of that name)" if row.queue_name == submission.queue_name else ""
+            raise Refused(
+                "other-queue",
+                f"this experiment, {submission.experiment_id}, was sent to the queue "
+                f"{row.queue_name}{gone} before",
+                f"submit status {submission.experiment_id}; or the same line with --again, to run "
+                f"it once more on {submission.queue_name}",
+            )
 
 
 def _grouped(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:

@@ -7,25 +7,28 @@ that a reader can type the same. Whatever fails, no process and no file is left 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import psutil
 from account import list_account
+from demo_folder import demo_folder, leftovers
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN_NAMES = 2
 """Of each kind of resource, in the list of what the stack had made."""
 EXAMPLE = "python examples/cem.py"
 RUN = f"submit run --queue c6g-medium-spot --seeds 3 --env-ids CartPole-v1,Acrobot-v1 -- {EXAMPLE}"
+INTERRUPTED = "interrupted"
 
 
 class Failed(Exception):
@@ -89,6 +92,11 @@ class Demo:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        orphans = psutil.Process().children(recursive=True)
+        for orphan in orphans:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                orphan.kill()
+        psutil.wait_procs(orphans, timeout=5)
 
     @contextlib.contextmanager
     def _started(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
@@ -130,36 +138,58 @@ def play(demo: Demo) -> None:
 
 def main() -> int:
     """The exit status: 0 when all went well."""
-    signal.signal(signal.SIGTERM, _interrupted)
-    with tempfile.TemporaryDirectory(prefix="runfleet-demo-") as folder:
-        demo = Demo(Path(folder))
-        try:
-            play(demo)
-        except (Failed, subprocess.CalledProcessError) as err:
-            print(f"\ndemo: step «{demo.title}» failed: {err}", file=sys.stderr)
-            print("  all was taken down; once more: make demo", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            print("\ndemo: interrupted; all was taken down", file=sys.stderr)
-            return 130
-        finally:
-            demo.end()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    _adopt_orphans()
+    end_leftovers()
+    with demo_folder() as folder:
+        demo = Demo(folder)
+        why = _why_it_ended(demo)
+    if why:
+        print(f"\ndemo: {why}; all was taken down. Once more:\n    make demo", file=sys.stderr)
+        return 130 if why == INTERRUPTED else 1
     print(f"\n{_bold('Done')} in {sum(seconds for _, seconds in demo.times):.0f} s")
     for title, seconds in demo.times:
         print(f"  {seconds:5.1f} s  {title}")
     return 0
 
 
+def end_leftovers() -> None:
+    """Takes down what demos that were killed have left."""
+    with leftovers() as folders:
+        for folder in folders:
+            Demo(folder).end()
+            shutil.rmtree(folder)
+
+
+def _why_it_ended(demo: Demo) -> str | None:
+    """Plays, takes down in any case, and tells what went wrong."""
+    try:
+        play(demo)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as err:  # noqa: BLE001 # whatever it was, it is told and the rest taken down
+        return f"step «{demo.title}» failed: {err}"
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave the half of it
+        demo.end()
+    return None
+
+
 def _prove_nothing_left(left: set[tuple[str, str]], made: set[tuple[str, str]]) -> None:
     # Definitions are submit's: they hold nothing, and are used again by the next run.
+    definitions = sorted(name for kind, name in left if kind == "job definition")
     left = {thing for thing in left if thing[0] != "job definition"}
-    print(f"\nThe stack had made {len(made)} things in the account:")
+    print(f"\nThe stack had made {len(made)} things in the account, with their rules and policies:")
     kinds = sorted({kind for kind, _ in made})
     for kind in kinds:
         names = sorted(name for k, name in made if k == kind)
         more = ", …" if len(names) > SHOWN_NAMES else ""
         print(f"  {len(names):3}  {kind}: {', '.join(names[:SHOWN_NAMES])}{more}")
     print(f"Of these {_bold(f'{len(left & made)} are left')}.")
+    if definitions:
+        print(f"What `submit` keeps for the next run, at no cost: {', '.join(definitions)}")
     if left:
         raise Failed("left in the account: " + ", ".join(sorted(name for _, name in left)))
 
@@ -176,6 +206,14 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience)
             return
+
+
+def _adopt_orphans() -> None:
+    """What loses its parent, such as the language host of a killed Pulumi, comes to this process
+    (Linux only, prctl(2)).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def _interrupted(*_: object) -> NoReturn:

@@ -85,8 +85,7 @@ def install() -> None:
         UNFINISHED.touch()
         subprocess.run([base, "-m", "venv", VENV], check=True)
     UNFINISHED.touch()
-    packages = sum(not line.startswith((" ", "#")) for line in LOCK.read_text().splitlines())
-    say(f"installing {packages} packages into .venv, once (about a minute)")
+    say("installing what requirements.lock names into .venv (a minute, when it is new)")
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet"]
     subprocess.run([*pip, "--require-hashes", "--requirement", LOCK], check=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT], check=True)

@@ -27,7 +27,7 @@ def command(stack: str | None, fleet: str | None, as_json: bool) -> int:  # noqa
 
     say(f"the queues of {found.stack} (account {found.account}, {found.region})")
     print_table(
-        ("queue", "instance", "arch", "vCPUs", "GiB", "GPUs", "market", "max vCPUs"),
+        ("queue", "instance", "arch", "vCPUs", "GiB", "GPUs", "market", "max"),
         [
             (
                 name,
@@ -36,7 +36,7 @@ def command(stack: str | None, fleet: str | None, as_json: bool) -> int:  # noqa
                 queue.vcpus,
                 f"{queue.memory_mib / 1024:.1f}",
                 f"{queue.gpus} × {queue.gpu_model or 'GPU'}" if queue.gpus else "",
-                "spot" if queue.spot else "on demand",
+                "spot" if queue.spot else "on-demand",
                 queue.max_vcpus,
             )
             for name, queue in sorted(found.queues.items())

@@ -38,13 +38,24 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """One line a row; a column of numbers is set to the right."""
+    """One line a row; numbers are set to the right, the first column stays whole: it is typed."""
     rows = list(rows)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+        padding=(0, 1, 0, 0),
+    )
     for place, column in enumerate(columns):
         cells = [row[place] for row in rows]
         numbers = all(isinstance(cell, int) or cell is None for cell in cells)
-        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(
+            column,
+            justify="right" if numbers else "left",
+            overflow="fold",
+            no_wrap=place == 0,
+        )
     for row in rows:
         table.add_row(*map(_text, row))
     console().print(table)

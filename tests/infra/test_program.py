@@ -7,6 +7,7 @@ that run the engine.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import runpy
@@ -93,8 +94,17 @@ class Double(pulumi.runtime.Mocks):
         return {"instanceTypes": [n for n, _ in pairs], "locations": [z for _, z in pairs]}
 
 
+@pytest.fixture(scope="session")
+def event_loop() -> None:
+    """From Python 3.12 on, nobody else makes the loop that Pulumi's mocks work in.
+
+    It stays open: its threads hold loops of the mocks' own, which nobody closes.
+    """
+    asyncio.set_event_loop(asyncio.new_event_loop())
+
+
 @pytest.fixture
-def account() -> Iterator[Double]:
+def account(event_loop: None) -> Iterator[Double]:  # noqa: ARG001 # asked for, not used
     double = Double()
     pulumi.runtime.set_mocks(double, project="runfleet", stack="rl", preview=False)
     yield double
@@ -364,3 +374,9 @@ def test_catalogue_and_plan_load_neither_pulumi_nor_boto3() -> None:
     )
     assert loaded.stdout == "[]\n"
     assert parse_catalog(instance_types_csv())
+
+
+def test_a_sandbox_that_is_down_is_named() -> None:
+    err = NoAnswer('Could not connect to the endpoint URL: "http://127.0.0.1:4199/"')
+    assert "python -m sandbox up" in err.told("rl")
+    assert "aws sts" in NoAnswer("no credentials").told("rl")

@@ -213,6 +213,27 @@ def test_what_clients_make_after_down_is_no_hindrance(folder: Path) -> None:
     assert not (folder / ".sandbox").exists()
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("sandbox.log", "thesis.tex"),
+        ("home/user/thesis.tex",),
+        ("pulumi/Pulumi.yaml",),
+        ("pulumi-home/thesis.tex", "home/locks/x"),
+    ],
+)
+def test_what_only_looks_like_a_sandboxs_folder_is_left_alone(
+    folder: Path, files: tuple[str, ...]
+) -> None:
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    for verb in ("up", "down"):
+        answer = sandbox(folder, verb, "--dir", str(folder))
+        assert (answer.returncode, "other files" in answer.stderr) == (1, True)
+    assert all((folder / name).read_text() == "x" for name in files)
+
+
 def test_a_folder_with_other_files_is_left_alone(folder: Path) -> None:
     (folder / "thesis.tex").write_text("x")
     for verb in ("up", "down"):

@@ -120,7 +120,9 @@ def test_a_long_grid_moves_into_the_definition() -> None:
     """ECS takes 8,192 characters of overrides, RegisterJobDefinition 24 KiB."""
     values = tuple((f"environment-number-{n}",) for n in range(500))
     submission = plan(changed(axes=(Axis(names=("env-id",), rows=values),)))
-    assert set(overrides(submission)[0]) == {"RUNFLEET_PLAN_RUNS"}
+    assert set(overrides(submission)[0]) == {"RUNFLEET_PLAN_RUNS", "WANDB_RUN_GROUP"}
+    grouped = plan(msgspec.structs.replace(submission.experiment, group="the paper"))
+    assert grouped.definition == submission.definition
     environment = submission.definition.request["containerProperties"]["environment"]
     assert "RUNFLEET_PLAN_AXES" in {pair["name"] for pair in environment}
 
@@ -238,3 +240,11 @@ def test_overrides_filled_to_the_brim_are_not_over_it() -> None:
         container = {"name": "default", **job.request["containerOverrides"]}
         length = len(json.dumps({"containerOverrides": [container]}, separators=(",", ":")))
         assert 8192 - 400 < length <= 8192
+
+
+def test_a_definition_does_not_depend_on_tags_and_jobs_carry_them() -> None:
+    """Who looks for what a colleague has sent looks under the same definition's name."""
+    other = msgspec.structs.replace(FLEET, tags={"team": "vision"})
+    submission = plan_submission(BASE, other, "c6g-medium-spot", user="ada")
+    assert submission.definition.name == plan(BASE).definition.name
+    assert submission.jobs[0].request["tags"]["team"] == "vision"

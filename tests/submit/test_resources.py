@@ -70,6 +70,7 @@ def test_defaults_are_the_share_of_one_vcpu_or_one_gpu(
         ("g4dn-xlarge", Resources(gpus=2), "too-large", "has 1"),
         ("c5a-large", Resources(timeout_s=59), "timeout-too-short", "59 s"),
         ("c5a-large", Resources(memory_mib=100, shm_mib=200), "shm-too-large", "200 MiB"),
+        ("c5a-large", Resources(shm_mib=100_000), "shm-too-large", "1,930 MiB"),
     ],
 )
 def test_refusals_name_what_is_there(name: str, asked: Resources, slug: str, says: str) -> None:
