@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
 
@@ -83,7 +84,12 @@ def _page(title: str, body: str, status: int = 200) -> Answer:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    numbers = [_is_number(value) for value in table.rows[0]] if table.rows else []
+    head = "".join(
+        f'<th scope="col"{_NUMBER if number else ""}>{escape(name)}</th>'
+        for name, number in zip_longest(table.columns, numbers)
+        if name is not None
+    )
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
     name = escape(table.title.lower().replace(" ", "-"))
     inside = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -96,11 +102,16 @@ def _cell(value: Any) -> str:
     if isinstance(value, Link):
         text = escape(value.job_id)
         return f'<td><a href="/job/{quote(value.job_id, safe="")}">{text}</a></td>'
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f'<td class="number">{value}</td>'
+    if _is_number(value):
+        return f"<td{_NUMBER}>{value}</td>"
     text = escape("" if value is None else str(value))
     css = f' class="{text}"' if text in _COLOURED else ""
     return f"<td{css}>{text}</td>"
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_NUMBER = ' class="number"'
 _COLOURED = frozenset({"SUCCEEDED", "FAILED", "INVALID", "RUNNING"})
