@@ -18,7 +18,7 @@ ALREADY_TOLD = 32
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 try:
-    plan = planned_fleet(
+    plan, secrets = planned_fleet(
         get_config_env(),
         secret_keys=frozenset(get_config_secret_keys_env()),
         stack=pulumi.get_stack(),
@@ -27,4 +27,5 @@ try:
 except (Refused, NoAnswer) as reason:
     pulumi.log.error(reason.told(pulumi.get_stack()))
     sys.exit(ALREADY_TOLD)
-pulumi.export("fleet", build_fleet(plan))
+for name, value in build_fleet(plan, secrets).items():
+    pulumi.export(name, value)

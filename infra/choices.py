@@ -6,15 +6,21 @@ Settings that are well-formed one by one still may not go together; each rule he
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from infra.catalog import Catalog, InstanceType, nearest_types, why_own_image
 from infra.mistakes import Mistake, shown
 from infra.settings import NAMESPACE, Settings, TypeSettings
+from submit.fleet import queue_name
 
 MAX_COMPUTE_ENVIRONMENTS = 50
-"""Per account and region, as are queues (Batch service quotas); AWS does not raise it."""
+"""Per account and region, as are MAX_QUEUES (Batch service quotas); AWS raises neither."""
+MAX_QUEUES = 50
+MAX_SHARES = 500
+FLEX_SUFFIX = "-flex"
+"""Of the queue that takes spot machines first and on-demand ones after them."""
 MAX_TAGS = 40
 """AWS takes 50 on a resource or a job; the rest is for this program's own."""
 OWN_TAGS = ("stack", "queue")
@@ -31,6 +37,11 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     max_vcpus: int
     spot_bid_percentage: int
     image_id: str | None
+    instance_store: bool
+    flex: bool
+    priority: int
+    allocation_strategy: str
+    spot_allocation_strategy: str
 
     @property
     def markets(self) -> tuple[bool, ...]:
@@ -39,11 +50,25 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             spot for spot, wanted in ((False, self.on_demand), (True, self.spot)) if wanted
         )
 
+    @property
+    def queues(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Each queue with its compute environments, the one to fill first in front."""
+        pools = tuple(queue_name(self.instance_type.name, spot=spot) for spot in self.markets)
+        pairs = tuple((name, (name,)) for name in pools)
+        if not self.flex:
+            return pairs
+        on_demand, spot = pools
+        return (*pairs, (on_demand + FLEX_SUFFIX, (spot, on_demand)))
+
 
 def choose(settings: Settings, catalog: Catalog) -> tuple[list[Choice], list[Mistake]]:
     """The instance types to build queues for, and every reason why some can not be built."""
     choices: list[Choice] = []
-    mistakes = [*_wrong_lists(settings), *_wrong_tags(settings.tags)]
+    mistakes = [
+        *_wrong_lists(settings),
+        *_wrong_tags(settings.tags),
+        *_wrong_together(settings),
+    ]
     for index, item in enumerate(settings.instance_types):
         if item is None:
             continue  # told by read_settings
@@ -59,24 +84,40 @@ def choose(settings: Settings, catalog: Catalog) -> tuple[list[Choice], list[Mis
         choice = _put_together(settings, item, instance_type)
         mistakes += [Mistake(path=path, problem=problem) for problem in _impossible(choice, item)]
         choices.append(choice)
-    count = sum(len(choice.markets) for choice in choices)
-    if count > MAX_COMPUTE_ENVIRONMENTS:
+    return choices, [*mistakes, *_too_many(choices)]
+
+
+def _too_many(choices: list[Choice]) -> Iterator[Mistake]:
+    environments = sum(len(choice.markets) for choice in choices)
+    queues = sum(len(choice.queues) for choice in choices)
+    if environments > MAX_COMPUTE_ENVIRONMENTS or queues > MAX_QUEUES:
         problem = (
-            f"these are {count} queues; AWS gives an account {MAX_COMPUTE_ENVIRONMENTS} in a "
-            "region: drop instance types, or set spot or onDemand to false for some"
+            f"these are {environments} compute environments and {queues} queues; AWS gives an "
+            f"account {MAX_COMPUTE_ENVIRONMENTS} and {MAX_QUEUES} in a region: drop instance "
+            "types, or set spot, onDemand or flex to false for some"
         )
-        mistakes.append(Mistake(path=f"{NAMESPACE}:instanceTypes", problem=problem))
-    return choices, mistakes
+        yield Mistake(path=f"{NAMESPACE}:instanceTypes", problem=problem)
 
 
 def _put_together(settings: Settings, item: TypeSettings, instance_type: InstanceType) -> Choice:
+    def own(name: str) -> Any:
+        """What the type's settings say, else what the stack's say."""
+        value = getattr(item, name)
+        return getattr(settings, name) if value is None else value
+
+    spot, on_demand = own("spot"), own("on_demand")
     return Choice(
         instance_type=instance_type,
-        spot=settings.spot if item.spot is None else item.spot,
-        on_demand=settings.on_demand if item.on_demand is None else item.on_demand,
-        max_vcpus=item.max_vcpus or settings.max_vcpus,
-        spot_bid_percentage=item.spot_bid_percentage or settings.spot_bid_percentage,
+        spot=spot,
+        on_demand=on_demand,
+        max_vcpus=own("max_vcpus"),
+        spot_bid_percentage=own("spot_bid_percentage"),
         image_id=item.image_id,
+        instance_store=own("instance_store") and instance_type.instance_store_gb > 0,
+        flex=own("flex") and spot and on_demand,
+        priority=own("priority"),
+        allocation_strategy=own("allocation_strategy"),
+        spot_allocation_strategy=own("spot_allocation_strategy"),
     )
 
 
@@ -96,6 +137,13 @@ def _impossible(choice: Choice, item: TypeSettings) -> Iterator[str]:
         yield f"EC2 sells no {name} as spot; write {{type: {name}, spot: false}}"
     if not choice.markets:
         yield f"{name} has neither a spot nor an on-demand queue; set one to true, or drop it"
+    if item.flex and not choice.flex:
+        yield (
+            f"a flex queue takes spot machines and on-demand ones, {name} has only one kind; "
+            f"write {{type: {name}, spot: true, onDemand: true, flex: true}}, or drop flex"
+        )
+    if item.instance_store and not choice.instance_store:
+        yield f"{name} has no local disk; drop instanceStore, or take a type with a d in its family"
     if choice.max_vcpus < choice.instance_type.vcpus:
         whose = "its" if item.max_vcpus else "the stack's"
         yield (
@@ -118,6 +166,26 @@ def _wrong_lists(settings: Settings) -> Iterator[Mistake]:
             if name and name in names[:index]:
                 path = f"{NAMESPACE}:{key}[{index}]"
                 yield Mistake(path=path, problem=f"{shown(name)} is there twice; drop one")
+
+
+def _wrong_together(settings: Settings) -> Iterator[Mistake]:
+    """Settings of the stack that mean nothing beside each other."""
+    if settings.flex and not (settings.spot and settings.on_demand):
+        off = "onDemand" if settings.spot else "spot"
+        yield Mistake(
+            path=f"{NAMESPACE}:flex",
+            problem=f"a flex queue takes spot machines and on-demand ones, and {off} is false",
+            command=f"pulumi config set {NAMESPACE}:{off} true",
+        )
+    if settings.shares and not settings.fair_share:
+        yield Mistake(
+            path=f"{NAMESPACE}:shares",
+            problem="shares have weights only where fairShare is true",
+            command=f"pulumi config set {NAMESPACE}:fairShare true",
+        )
+    if len(settings.shares) > MAX_SHARES:
+        problem = f"these are {len(settings.shares)} shares; Batch takes {MAX_SHARES} of a queue"
+        yield Mistake(path=f"{NAMESPACE}:shares", problem=problem)
 
 
 def _wrong_tags(tags: dict[str, str]) -> Iterator[Mistake]:

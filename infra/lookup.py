@@ -10,7 +10,7 @@ from typing import Any
 import pulumi_aws as aws
 
 from infra.mistakes import Mistake, Refused
-from infra.plan import Account, Subnet
+from infra.plans import Account, Image, Subnet
 from infra.settings import NAMESPACE, Settings
 
 VPC_KEY = f"{NAMESPACE}:vpcId"
@@ -37,7 +37,7 @@ class NoAnswer(Exception):
 def fetch_account(settings: Settings, instance_types: Iterable[str]) -> Account:
     """What stands in the account and region that the provider is set up for.
 
-    Six calls, and one more per subnet. Raises Refused where the settings name what is not there,
+    Six calls, and one more per subnet and image. Raises Refused where the settings name what is not there,
     NoAnswer where AWS does not say.
     """
     identity = _ask(aws.get_caller_identity)
@@ -51,6 +51,7 @@ def fetch_account(settings: Settings, instance_types: Iterable[str]) -> Account:
         vpc_id=vpc_id,
         subnets=subnets,
         zones_by_type=_fetch_zones(sorted(instance_types)),
+        images=_fetch_images(settings),
     )
 
 
@@ -121,11 +122,48 @@ def _fetch_zones(instance_types: Sequence[str]) -> dict[str, frozenset[str]]:
     return {instance_type: frozenset(found) for instance_type, found in zones.items()}
 
 
+def _fetch_images(settings: Settings) -> dict[str, Image]:
+    """The machine images that the settings name."""
+    images: dict[str, Image] = {}
+    missing = []
+    for index, item in enumerate(settings.instance_types):
+        if item is None or item.image_id is None or item.image_id in images:
+            continue
+        wanted = aws.ec2.GetAmiFilterArgs(name="image-id", values=[item.image_id])
+        found = _ask(aws.ec2.get_ami, filters=[wanted], include_deprecated=True, or_none=True)
+        if found is None:
+            problem = f"there is no image {item.image_id} in this region that the account may start"
+            path = f"{NAMESPACE}:instanceTypes[{index}].imageId"
+            missing.append(Mistake(path=path, problem=problem))
+            continue
+        images[item.image_id] = _image(found)
+    if missing:
+        raise Refused(missing)
+    return images
+
+
+def _image(found: Any) -> Image:
+    sizes = [
+        int(mapping.ebs.get("volume_size") or 0)
+        for mapping in found.block_device_mappings
+        if mapping.device_name == found.root_device_name
+    ]
+    return Image(
+        id=found.id,
+        arch=found.architecture,
+        root_device=found.root_device_name,
+        root_volume_gib=max(sizes, default=0),
+        platform=found.platform or "",
+    )
+
+
 def _ask(function: Callable[..., Any], *, or_none: bool = False, **arguments: Any) -> Any:
     """What `function` answers. Where AWS knows no such thing: None if `or_none`, else NoAnswer."""
     try:
         return function(**arguments)
     except Exception as err:  # Pulumi raises a bare Exception when a provider's function fails
-        if or_none and re.search(r"no matching|\.NotFound\b|empty result", str(err)):
+        if or_none and re.search(
+            r"no matching|returned no results|\.NotFound\b|empty result", str(err)
+        ):
             return None
         raise NoAnswer(str(err).strip()) from err

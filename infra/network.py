@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 from pulumi_aws import ec2, vpc
 
-from infra.plan import NetworkPlan
+from infra.plans import NetworkPlan
 
 EVERYTHING = "-1"
 

@@ -6,131 +6,40 @@ service-linked roles of Batch and EC2 Spot) is in no plan.
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from infra import names
 from infra.catalog import image_type, usable_memory_mib
 from infra.choices import Choice
+from infra.keeping import (
+    plan_bucket,
+    plan_publishing,
+    plan_repository,
+    plan_secrets,
+    plan_submitters,
+    unpublishable,
+)
 from infra.mistakes import Mistake, Refused
+from infra.plans import (
+    Account,
+    ComputePlan,
+    FleetPlan,
+    LogGroupPlan,
+    NetworkPlan,
+    QueuePlan,
+    SharePlan,
+    TimeLimit,
+    TypePlan,
+)
+from infra.rights import plan_roles
 from infra.settings import NAMESPACE, Settings
+from infra.userdata import user_data
 from submit.fleet import FLEET_VERSION, Fleet, Queue, queue_name
 
-
-class Subnet(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    zone: str
-
-
-class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plan has to know of where the fleet will stand."""
-
-    account: str
-    region: str
-    partition: str
-    dns_suffix: str
-    vpc_id: str
-    subnets: tuple[Subnet, ...]
-    zones_by_type: Mapping[str, frozenset[str]]
-    """Availability zones that offer an instance type."""
-
-
-class RolePlan(msgspec.Struct, frozen=True, kw_only=True):
-    resource_name: str
-    name_prefix: str
-    description: str
-    assume_role_policy: str
-    managed_policy_arns: tuple[str, ...]
-    tags: dict[str, str]
-
-
-class RolesPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What machines, jobs, and the agent that starts jobs may do."""
-
-    instance: RolePlan
-    job: RolePlan
-    execution: RolePlan
-
-
-class NetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
-    vpc_id: str
-    group_name_prefix: str
-    tags: dict[str, str]
-
-
-class LogGroupPlan(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    retention_in_days: int
-    tags: dict[str, str]
-
-
-class ComputePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A compute environment and its launch template: machines of one type from one market."""
-
-    name: str
-    template_name_prefix: str
-    environment_name_prefix: str
-    market: str
-    allocation_strategy: str
-    bid_percentage: int | None
-    instance_type: str
-    image_type: str
-    image_id: str | None
-    max_vcpus: int
-    subnet_ids: tuple[str, ...]
-    root_volume_gib: int
-    user_data: str | None
-    """MIME multipart in base64, as EC2 takes it."""
-    job_execution_timeout_minutes: int
-    tags: dict[str, str]
-
-
-class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """When Batch cancels the job at the head of a queue that waits for this reason."""
-
-    reason: str
-    max_time_seconds: int
-
-
-class QueuePlan(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    """Logical: what people type."""
-    resource_name: str
-    """Pulumi makes the physical name of it."""
-    compute: tuple[str, ...]
-    """Names of the compute environments, the first to be filled first."""
-    priority: int
-    time_limits: tuple[TimeLimit, ...]
-    facts: Queue
-    """For the fleet document; its ARN is known when the queue is there."""
-    tags: dict[str, str]
-
-
-class TypePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that exists for one instance type, and for no other."""
-
-    instance_type: str
-    compute: tuple[ComputePlan, ...]
-    queues: tuple[QueuePlan, ...]
-
-
-class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A team's whole fleet, as it will be."""
-
-    stack: str
-    account: str
-    region: str
-    network: NetworkPlan
-    roles: RolesPlan
-    log_group: LogGroupPlan
-    types: tuple[TypePlan, ...]
-    image: str
-    tags: dict[str, str]
-
+ROOT_DEVICE = "/dev/xvda"
+"""Of Batch's own images, which are made of Amazon Linux."""
 
 # The reasons that an hour's patience does not cure (Batch, "Job queue blocked"). A job that no
 # instance can hold goes first: it keeps all behind it from starting.
@@ -147,10 +56,26 @@ def plan_fleet(
     *,
     stack: str,
     project: str,
+    secret_names: Collection[str] = (),
 ) -> FleetPlan:
-    """The fleet of `stack`. Raises Refused for types that no subnet's zone offers."""
+    """The fleet of `stack`. Raises Refused for what the account has against the choices: types
+    that no subnet's zone offers, images that do not fit.
+    """
     tags = {"team": stack, "project": project} | settings.tags | {"stack": stack}
-    subnets = _subnets_by_type(choices, account)
+    subnets, nowhere = _subnets_by_type(choices, account)
+    publishing = plan_publishing(stack, tags) if settings.publish else None
+    mistakes = [
+        *nowhere,
+        *_wrong_images(settings, choices, account),
+        *unpublishable(settings, publishing),
+    ]
+    if mistakes:
+        raise Refused(mistakes)
+    types = tuple(
+        _plan_type(settings, choice, account, subnets[choice.instance_type.name], stack, tags)
+        for choice in choices
+    )
+    log_group = f"/{NAMESPACE}/{stack}"
     return FleetPlan(
         stack=stack,
         account=account.account,
@@ -163,22 +88,43 @@ def plan_fleet(
             ),
             tags=tags,
         ),
-        roles=_plan_roles(account, stack, tags),
+        roles=plan_roles(
+            settings,
+            account,
+            stack,
+            tags,
+            spot_fleet=any(compute.spot_fleet_role for t in types for compute in t.compute),
+        ),
+        secrets=plan_secrets(sorted(secret_names), stack, tags) if secret_names else None,
         log_group=LogGroupPlan(
-            name=f"/{NAMESPACE}/{stack}",
+            name=log_group,
             retention_in_days=settings.log_retention_days,
             tags=tags,
         ),
-        types=tuple(
-            _plan_type(settings, choice, subnets[choice.instance_type.name], stack, tags)
-            for choice in choices
+        repository=plan_repository(settings, stack, tags) if settings.repository else None,
+        bucket=plan_bucket(settings, stack, tags) if settings.bucket else None,
+        publishing=publishing,
+        submitters=(
+            plan_submitters(settings, account, stack, log_group, tags)
+            if settings.submitters
+            else None
         ),
+        share=_plan_share(settings, stack, tags) if settings.fair_share else None,
+        types=types,
         image=settings.image,
         tags=tags,
     )
 
 
-def fleet_document(plan: FleetPlan, *, roles: tuple[str, str], arns: Mapping[str, str]) -> Fleet:
+def fleet_document(
+    plan: FleetPlan,
+    *,
+    roles: tuple[str, str],
+    arns: Mapping[str, str],
+    secret_arns: Mapping[str, str],
+    repository_url: str | None = None,
+    artifacts: str | None = None,
+) -> Fleet:
     """What `submit` reads. `roles` are the ARNs of job and execution role, `arns` the queues'."""
     job_role_arn, execution_role_arn = roles
     return Fleet(
@@ -194,12 +140,17 @@ def fleet_document(plan: FleetPlan, *, roles: tuple[str, str], arns: Mapping[str
         job_role_arn=job_role_arn,
         execution_role_arn=execution_role_arn,
         log_group=plan.log_group.name,
+        secrets=dict(secret_arns),
         image=plan.image,
+        image_repository=repository_url,
+        artifacts=artifacts,
         tags=plan.tags,
     )
 
 
-def _subnets_by_type(choices: Iterable[Choice], account: Account) -> dict[str, tuple[str, ...]]:
+def _subnets_by_type(
+    choices: Iterable[Choice], account: Account
+) -> tuple[dict[str, tuple[str, ...]], list[Mistake]]:
     """For each type the subnets in zones that offer it: Batch fails in the others."""
     found: dict[str, tuple[str, ...]] = {}
     mistakes = []
@@ -220,78 +171,77 @@ def _subnets_by_type(choices: Iterable[Choice], account: Account) -> dict[str, t
                 f"{account.region} does not offer {name}; drop it, or choose another aws:region"
             )
         mistakes.append(Mistake(path=f"{NAMESPACE}:instanceTypes", problem=problem))
-    if mistakes:
-        raise Refused(mistakes)
-    return found
+    return found, mistakes
 
 
-def _plan_roles(account: Account, stack: str, tags: dict[str, str]) -> RolesPlan:
-    def role(kind: str, description: str, trust: dict[str, Any], *policies: str) -> RolePlan:
-        return RolePlan(
-            resource_name=f"{kind}-role",
-            name_prefix=names.named(
-                stack, f"-{kind}-", limit=names.ROLE_PREFIX, before=f"{NAMESPACE}-"
-            ),
-            description=description,
-            assume_role_policy=json.dumps(trust, sort_keys=True),
-            managed_policy_arns=tuple(
-                f"arn:{account.partition}:iam::aws:policy/{policy}" for policy in policies
-            ),
-            tags=tags,
-        )
+def _wrong_images(
+    settings: Settings, choices: Iterable[Choice], account: Account
+) -> Iterator[Mistake]:
+    """Machine images that would not boot, or not take the root volume that is asked for."""
+    for choice in choices:
+        if not choice.image_id:
+            continue
+        image, name = account.images[choice.image_id], choice.instance_type.name
+        path = f"{NAMESPACE}:instanceTypes"
+        if image.platform:
+            problem = f"{image.id} for {name} is an image for {image.platform}; a fleet runs Linux"
+            yield Mistake(path=path, problem=problem)
+        if image.arch != choice.instance_type.arch:
+            problem = (
+                f"{image.id} is an image for {image.arch}, {name} is {choice.instance_type.arch}; "
+                "name an image of that architecture"
+            )
+            yield Mistake(path=path, problem=problem)
+        if image.root_volume_gib > settings.root_volume_gib:
+            problem = f"{image.id} for {name} needs at least {image.root_volume_gib} GiB"
+            command = f"pulumi config set {NAMESPACE}:rootVolumeGib {image.root_volume_gib}"
+            yield Mistake(path=f"{NAMESPACE}:rootVolumeGib", problem=problem, command=command)
 
-    # ECS says for whom it asks for a role; without the condition another account's tasks could
-    # be made to ask for this one (ECS guide, "Confused deputy"). EC2 does not say it.
-    tasks = _trust("ecs-tasks.amazonaws.com", {"aws:SourceAccount": account.account})
-    machines = _trust(f"ec2.{account.dns_suffix}", {})
-    return RolesPlan(
-        instance=role(
-            "instance",
-            "Machines of the fleet: join the ECS cluster",
-            machines,
-            "service-role/AmazonEC2ContainerServiceforEC2Role",
-        ),
-        job=role("job", "Jobs of the fleet: nothing unless the team's settings say so", tasks),
-        execution=role(
-            "execution",
-            "Starting jobs of the fleet: pull images, write logs",
-            tasks,
-            "service-role/AmazonECSTaskExecutionRolePolicy",
-        ),
+
+def _plan_share(settings: Settings, stack: str, tags: dict[str, str]) -> SharePlan:
+    return SharePlan(
+        resource_name=names.named(stack, "-share", limit=names.BATCH_NAME),
+        share_decay_seconds=3600 * settings.share_decay_hours,
+        compute_reservation=settings.share_reservation,
+        weights=settings.shares,
+        tags=tags,
     )
-
-
-def _trust(service: str, condition: dict[str, str]) -> dict[str, Any]:
-    statement: dict[str, Any] = {
-        "Effect": "Allow",
-        "Principal": {"Service": service},
-        "Action": "sts:AssumeRole",
-    }
-    if condition:
-        statement["Condition"] = {"StringEquals": condition}
-    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 def _plan_type(
     settings: Settings,
     choice: Choice,
+    account: Account,
     subnet_ids: tuple[str, ...],
     stack: str,
     tags: dict[str, str],
 ) -> TypePlan:
+    image = account.images[choice.image_id] if choice.image_id else None
     return TypePlan(
         instance_type=choice.instance_type.name,
         compute=tuple(
-            _plan_compute(settings, choice, subnet_ids, stack, tags, spot=spot)
+            _plan_compute(
+                settings,
+                choice,
+                image.root_device if image else ROOT_DEVICE,
+                subnet_ids,
+                stack,
+                tags,
+                spot=spot,
+            )
             for spot in choice.markets
         ),
-        queues=tuple(_plan_queue(choice, stack, tags, spot=spot) for spot in choice.markets),
+        queues=tuple(
+            _plan_queue(settings, choice, stack, tags, name, compute)
+            for name, compute in choice.queues
+        ),
     )
 
 
 def _plan_compute(
     settings: Settings,
     choice: Choice,
+    root_device: str,
     subnet_ids: tuple[str, ...],
     stack: str,
     tags: dict[str, str],
@@ -300,6 +250,7 @@ def _plan_compute(
 ) -> ComputePlan:
     name = queue_name(choice.instance_type.name, spot=spot)
     bid = choice.spot_bid_percentage
+    strategy = choice.spot_allocation_strategy if spot else choice.allocation_strategy
     return ComputePlan(
         name=name,
         template_name_prefix=names.named(
@@ -307,31 +258,42 @@ def _plan_compute(
         ),
         environment_name_prefix=names.named(stack, f"-{name}-", limit=names.BATCH_PREFIX),
         market="SPOT" if spot else "EC2",
-        # Of the strategies that let Batch update in place, the ones AWS advises.
-        allocation_strategy="SPOT_PRICE_CAPACITY_OPTIMIZED" if spot else "BEST_FIT_PROGRESSIVE",
+        allocation_strategy=strategy,
         # Unset is 100 % to Batch, and what AWS advises.
         bid_percentage=bid if spot and bid < 100 else None,  # noqa: PLR2004 # the whole price
         instance_type=choice.instance_type.name,
         image_type=image_type(choice.instance_type),
         image_id=choice.image_id,
+        root_device=root_device,
         max_vcpus=choice.max_vcpus,
         subnet_ids=subnet_ids,
         root_volume_gib=settings.root_volume_gib,
-        user_data=_SPOT_USER_DATA if spot else None,
+        user_data=user_data(spot=spot, instance_store=choice.instance_store),
         job_execution_timeout_minutes=60 * settings.longest_job_hours,
+        service_role=settings.batch_service_role,
+        # Batch wants this role with BEST_FIT, and with no other strategy.
+        spot_fleet_role=spot and (settings.spot_fleet_role or strategy == "BEST_FIT"),
         tags=tags | {"queue": name},
     )
 
 
-def _plan_queue(choice: Choice, stack: str, tags: dict[str, str], *, spot: bool) -> QueuePlan:
+def _plan_queue(
+    settings: Settings,
+    choice: Choice,
+    stack: str,
+    tags: dict[str, str],
+    name: str,
+    compute: tuple[str, ...],
+) -> QueuePlan:
     instance_type = choice.instance_type
-    name = queue_name(instance_type.name, spot=spot)
     return QueuePlan(
         name=name,
         resource_name=names.named(stack, f"-{name}", limit=names.BATCH_NAME),
-        compute=(name,),
-        priority=1,
-        time_limits=_TIME_LIMITS,
+        fixed_name=name if settings.naming == "plain" else None,
+        compute=compute,
+        priority=choice.priority,
+        time_limits=(*_TIME_LIMITS, *_capacity_limit(settings.capacity_wait_hours)),
+        fair_share=settings.fair_share,
         facts=Queue(
             arn="",
             instance_type=instance_type.name,
@@ -340,28 +302,16 @@ def _plan_queue(choice: Choice, stack: str, tags: dict[str, str], *, spot: bool)
             memory_mib=usable_memory_mib(instance_type.memory_mib),
             gpus=instance_type.gpus,
             gpu_model=instance_type.gpu_model or None,
-            spot=spot,
-            max_vcpus=choice.max_vcpus,
+            spot=queue_name(instance_type.name, spot=True) in compute,
+            max_vcpus=choice.max_vcpus * len(compute),
+            fair_share=settings.fair_share,
         ),
         tags=tags | {"queue": name},
     )
 
 
-def _user_data(shell_script: str) -> str:
-    """Base64 of MIME multipart: Batch adds its own part, and refuses any other form."""
-    boundary = "==RUNFLEET=="
-    document = (
-        "MIME-Version: 1.0\n"
-        f'Content-Type: multipart/mixed; boundary="{boundary}"\n\n'
-        f"--{boundary}\n"
-        'Content-Type: text/x-shellscript; charset="us-ascii"\n\n'
-        f"{shell_script}\n"
-        f"--{boundary}--\n"
-    )
-    return base64.b64encode(document.encode("ascii")).decode("ascii")
-
-
-# The agent then stops the containers with SIGTERM when EC2 gives its two minutes' notice.
-_SPOT_USER_DATA = _user_data(
-    "#!/bin/sh\necho ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config"
-)
+def _capacity_limit(hours: int) -> Iterator[TimeLimit]:
+    if hours:
+        yield TimeLimit(
+            reason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY", max_time_seconds=3600 * hours
+        )

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pulumi
 from pulumi_aws import batch, ec2
 
-from infra.plan import ComputePlan, QueuePlan, TypePlan
+from infra.plans import ComputePlan, QueuePlan, SharePlan, TypePlan
 
-ROOT_DEVICE = "/dev/xvda"
-"""Of every ECS-optimised image of Amazon Linux."""
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the queues of all types use."""
+
+    security_group_id: pulumi.Input[str]
+    instance_profile_arn: pulumi.Input[str]
+    service_role_arn: pulumi.Input[str] | None
+    spot_fleet_role_arn: pulumi.Input[str] | None
+    scheduling_policy_arn: pulumi.Input[str] | None
+    after: Sequence[pulumi.Resource]
+    """Has to exist before the first machine starts and until the last one is gone."""
 
 
 class TypeQueues(pulumi.ComponentResource):
@@ -19,41 +29,29 @@ class TypeQueues(pulumi.ComponentResource):
     def __init__(
         self,
         plan: TypePlan,
-        *,
-        security_group_id: pulumi.Input[str],
-        instance_profile_arn: pulumi.Input[str],
-        after: Sequence[pulumi.Resource],
+        shared: Shared,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`after` has to exist before the first machine starts and until the last one is gone."""
         super().__init__("runfleet:infra:TypeQueues", plan.instance_type, None, opts)
         environments = {
-            compute.name: self._environment(
-                compute, security_group_id, instance_profile_arn, after
-            ).arn
-            for compute in plan.compute
+            compute.name: self._environment(compute, shared).arn for compute in plan.compute
         }
         self.queues = {
-            queue.name: self._queue(queue, [environments[name] for name in queue.compute])
+            queue.name: self._queue(queue, shared, [environments[n] for n in queue.compute])
             for queue in plan.queues
         }
         self.register_outputs({name: queue.arn for name, queue in self.queues.items()})
 
-    def _environment(
-        self,
-        plan: ComputePlan,
-        security_group_id: pulumi.Input[str],
-        instance_profile_arn: pulumi.Input[str],
-        after: Sequence[pulumi.Resource],
-    ) -> batch.ComputeEnvironment:
+    def _environment(self, plan: ComputePlan, shared: Shared) -> batch.ComputeEnvironment:
         template = self._launch_template(plan)
         return batch.ComputeEnvironment(
             plan.name,
             name_prefix=plan.environment_name_prefix,
             type="MANAGED",
             state="ENABLED",
-            # No service_role: with Batch's own service-linked role it updates in place. No
-            # desired_vcpus: that is Batch's to move.
+            # Unset in most fleets: with Batch's own service-linked role it updates in place.
+            service_role=shared.service_role_arn if plan.service_role else None,
+            # No desired_vcpus: that is Batch's to move.
             compute_resources={
                 "type": plan.market,
                 "allocation_strategy": plan.allocation_strategy,
@@ -61,8 +59,11 @@ class TypeQueues(pulumi.ComponentResource):
                 "min_vcpus": 0,
                 "max_vcpus": plan.max_vcpus,
                 "instance_types": [plan.instance_type],
-                "instance_role": instance_profile_arn,
-                "security_group_ids": [security_group_id],
+                "instance_role": shared.instance_profile_arn,
+                "spot_iam_fleet_role": (
+                    shared.spot_fleet_role_arn if plan.spot_fleet_role else None
+                ),
+                "security_group_ids": [shared.security_group_id],
                 "subnets": list(plan.subnet_ids),
                 "ec2_configurations": [
                     {"image_type": plan.image_type, "image_id_override": plan.image_id}
@@ -78,7 +79,12 @@ class TypeQueues(pulumi.ComponentResource):
                 "job_execution_timeout_minutes": plan.job_execution_timeout_minutes,
             },
             tags=plan.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(shared.after),
+                # Batch refuses to put another role in the place of its service-linked one.
+                replace_on_changes=["serviceRole"],
+            ),
         )
 
     def _launch_template(self, plan: ComputePlan) -> ec2.LaunchTemplate:
@@ -94,7 +100,7 @@ class TypeQueues(pulumi.ComponentResource):
             },
             block_device_mappings=[
                 {
-                    "device_name": ROOT_DEVICE,
+                    "device_name": plan.root_device,
                     "ebs": {
                         "volume_size": plan.root_volume_gib,
                         "volume_type": "gp3",
@@ -111,11 +117,15 @@ class TypeQueues(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
 
-    def _queue(self, plan: QueuePlan, environments: list[pulumi.Output[str]]) -> batch.JobQueue:
+    def _queue(
+        self, plan: QueuePlan, shared: Shared, environments: list[pulumi.Output[str]]
+    ) -> batch.JobQueue:
         return batch.JobQueue(
             plan.resource_name,
+            name=plan.fixed_name,
             state="ENABLED",
             priority=plan.priority,
+            scheduling_policy_arn=shared.scheduling_policy_arn if plan.fair_share else None,
             compute_environment_orders=[
                 {"order": order, "compute_environment": arn}
                 for order, arn in enumerate(environments, start=1)
@@ -132,3 +142,19 @@ class TypeQueues(pulumi.ComponentResource):
             tags=plan.tags,
             opts=pulumi.ResourceOptions(parent=self),
         )
+
+
+def share_policy(plan: SharePlan) -> batch.SchedulingPolicy:
+    """How all queues of the stack share their machines."""
+    return batch.SchedulingPolicy(
+        plan.resource_name,
+        fair_share_policy={
+            "share_decay_seconds": plan.share_decay_seconds,
+            "compute_reservation": plan.compute_reservation,
+            "share_distributions": [
+                {"share_identifier": share, "weight_factor": weight}
+                for share, weight in plan.weights.items()
+            ],
+        },
+        tags=plan.tags,
+    )

@@ -7,6 +7,7 @@ as a plain text, which then is that field.
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -131,6 +132,8 @@ def _read_scalar(kind: inspect.Type, raw: object) -> tuple[object, str, str]:
             return _read_bool(raw)
         case inspect.IntType():
             return _read_int(kind, raw)
+        case inspect.FloatType():
+            return _read_float(kind, raw)
         case inspect.LiteralType():
             return _read_choice(kind.values, raw)
         case inspect.StrType():
@@ -155,12 +158,33 @@ def _read_int(kind: inspect.IntType, raw: object) -> tuple[object, str, str]:
     return _UNREADABLE, f"a whole number from {low} to {high}", close
 
 
+def _read_float(kind: inspect.FloatType, raw: object) -> tuple[object, str, str]:
+    low, high = cast("float", kind.ge), cast("float", kind.le)
+    number = _number(raw)
+    if number is not None and low <= number <= high:
+        return number, "", ""
+    close = "" if number is None else repr(min(max(number, low), high))
+    return _UNREADABLE, f"a number from {low:g} to {high}", close
+
+
 def _read_choice(values: tuple[Any, ...], raw: object) -> tuple[object, str, str]:
+    if all(isinstance(value, str) for value in values):
+        return _read_word(values, raw)
     number = _whole(raw)
     if number in values:
         return number, "", ""
     close = "" if number is None else str(min(values, key=lambda v: abs(v - number)))
     return _UNREADABLE, f"one of {', '.join(map(str, values))}", close
+
+
+def _read_word(values: tuple[str, ...], raw: object) -> tuple[object, str, str]:
+    said = str(raw).strip().lower()
+    for value in values:
+        if isinstance(raw, str) and said == value.lower():
+            return value, "", ""
+    close = difflib.get_close_matches(said, [value.lower() for value in values], n=1, cutoff=0.5)
+    by_lower = {value.lower(): value for value in values}
+    return _UNREADABLE, f"one of {', '.join(values)}", by_lower[close[0]] if close else ""
 
 
 def _read_text(kind: inspect.StrType, raw: object) -> tuple[object, str, str]:
@@ -177,6 +201,17 @@ def _whole(raw: object) -> int | None:
     if isinstance(raw, float) and math.isfinite(raw) and raw == int(raw):
         return int(raw)
     return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
+
+
+def _number(raw: object) -> float | None:
+    """The finite number that a text or a number from JSON stands for."""
+    if isinstance(raw, bool) or not isinstance(raw, (str, int, float)):
+        return None
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _json_or(raw: object, otherwise: Callable[[str], object]) -> object:

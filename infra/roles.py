@@ -5,11 +5,12 @@ from __future__ import annotations
 import pulumi
 from pulumi_aws import iam
 
-from infra.plan import RolePlan, RolesPlan
+from infra.plans import RolePlan, RolesPlan
 
 
 class Roles(pulumi.ComponentResource):
-    """`instance_profile`, `job`, `execution`; `attachments` are what makes them work.
+    """`instance_profile`, `job`, `execution`, and where the plan has them `batch_service` and
+    `spot_fleet`; `attachments` are what makes them work.
 
     Whatever uses a role depends on the attachments: on the way down Batch still needs them to
     take its machines apart.
@@ -21,9 +22,12 @@ class Roles(pulumi.ComponentResource):
         self.instance = self._role(plan.instance)
         self.job = self._role(plan.job)
         self.execution = self._role(plan.execution)
+        self.batch_service = self._role(plan.batch_service) if plan.batch_service else None
+        self.spot_fleet = self._role(plan.spot_fleet) if plan.spot_fleet else None
         self.instance_profile = iam.InstanceProfile(
             "instance-profile",
             name_prefix=plan.instance.name_prefix,
+            path=plan.instance.path,
             role=self.instance.name,
             tags=plan.instance.tags,
             opts=pulumi.ResourceOptions(parent=self),
@@ -35,6 +39,8 @@ class Roles(pulumi.ComponentResource):
         role = iam.Role(
             plan.resource_name,
             name_prefix=plan.name_prefix,
+            path=plan.path,
+            permissions_boundary=plan.permissions_boundary,
             description=plan.description,
             assume_role_policy=plan.assume_role_policy,
             tags=plan.tags,

@@ -34,6 +34,7 @@ from sandbox.faults import Fault, Faults
 from sandbox.keeping import Diary, Keeper, load_moto, save_moto
 from sandbox.listening import App, Environ, StartResponse, hang_up
 from sandbox.rates import Buckets
+from sandbox.transport import count_loopback_as_tls
 
 SERVICES = frozenset({"ec2", "ecr", "iam", "logs", "s3", "secretsmanager", "ssm", "sts"})
 """What moto answers for; Batch is our own."""
@@ -269,6 +270,7 @@ class Sandbox:
                     create_backend_app,
                 )
 
+                count_loopback_as_tls()
                 self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
 

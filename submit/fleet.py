@@ -6,6 +6,7 @@ program may have written them) and refuse a newer major version.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -35,6 +36,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fal
     gpu_model: str | None = None
     spot: bool = False
     max_vcpus: int
+    fair_share: bool = False
+    """Whether Batch wants a share identifier with each job."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -53,6 +56,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fal
     image: str | None = None
     """The image of jobs that name none."""
     image_repository: str | None = None
+    artifacts: str | None = None
+    """Where jobs leave what they make, `s3://bucket/prefix/`; they may use no more of the bucket."""
     tags: dict[str, str] = {}
     """Cost-allocation tags that every job of the team carries."""
 
@@ -84,6 +89,52 @@ def fleet_to_builtins(fleet: Fleet) -> dict[str, Any]:
     """The document as plain dicts, lists, strings and numbers, ready for a stack output."""
     builtins: dict[str, Any] = msgspec.to_builtins(fleet)
     return builtins
+
+
+def fleet_to_parameters(fleet: Fleet) -> dict[str, str]:
+    """The document in parts, each small enough for an SSM parameter: by name below the stack's
+    path, `fleet`, `tags`, and one each of `queues/<name>` and `secrets/<name>`.
+    """
+    head = msgspec.structs.replace(fleet, queues={}, secrets={}, tags={})
+    return {
+        "fleet": _text(head),
+        "tags": _text(fleet.tags),
+        **{f"queues/{name}": queue_text(queue) for name, queue in fleet.queues.items()},
+        **{f"secrets/{name}": arn for name, arn in fleet.secrets.items()},
+    }
+
+
+def queue_text(queue: Queue) -> str:
+    """A queue as its part of the document."""
+    return _text(queue)
+
+
+def fleet_from_parameters(parameters: Mapping[str, str]) -> Fleet:
+    """The document that these parts make. Raises FleetError as parse_fleet does."""
+    if "fleet" not in parameters:
+        raise FleetError("not a fleet document: there is no parameter named fleet")
+    head = parse_fleet(parameters["fleet"])
+    try:
+        return msgspec.structs.replace(
+            head,
+            queues={
+                name.removeprefix("queues/"): msgspec.json.decode(text, type=Queue)
+                for name, text in parameters.items()
+                if name.startswith("queues/")
+            },
+            secrets={
+                name.removeprefix("secrets/"): arn
+                for name, arn in parameters.items()
+                if name.startswith("secrets/")
+            },
+            tags=msgspec.json.decode(parameters.get("tags", "{}"), type=dict[str, str]),
+        )
+    except msgspec.DecodeError as err:
+        raise FleetError(f"not a fleet document: {err}") from err
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 class _Versioned(msgspec.Struct, frozen=True):

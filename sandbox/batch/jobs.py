@@ -21,14 +21,13 @@ from sandbox.batch.definitions import (
 )
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
+from sandbox.batch.shares import check_job
 from sandbox.batch.store import Array, Job, Store, new_id
 
 _UNSUPPORTED = (
     "eksPropertiesOverride",
     "ecsPropertiesOverride",
     "consumableResourcePropertiesOverride",
-    "shareIdentifier",
-    "schedulingPriorityOverride",
 )
 
 
@@ -38,6 +37,7 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     queue = store.existing_queue(request["jobQueue"])
     if queue.detail["state"] != "ENABLED" or queue.detail["status"] == "DELETING":
         raise ClientError(f"JobQueue {queue.arn} is not ENABLED")
+    check_job(queue, request)
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
@@ -234,6 +234,10 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         "overrides": overrides,
         **own,
         "tags": tags | request.get("tags", {}),
+        "shareIdentifier": request.get("shareIdentifier", ""),
+        "schedulingPriority": request.get(
+            "schedulingPriorityOverride", definition.get("schedulingPriority", 0)
+        ),
         **({"timeout": timeout} if timeout else {}),
     }
 
@@ -273,6 +277,7 @@ def _check_request(request: dict[str, Any]) -> None:
     _check_overrides(request.get("containerOverrides", {}))
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
+    limits.SCHEDULING_PRIORITY.check(request.get("schedulingPriorityOverride", 0))
     if "arrayProperties" in request:
         limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
 

@@ -61,6 +61,10 @@ BID_PERCENTAGE = Limit("bidPercentage", 100, source=_API + "ComputeResource")
 STATE_TIME_LIMIT_S = Limit(
     "jobStateTimeLimitActions.maxTimeSeconds", 86_400, 600, source=_API + "JobStateTimeLimitAction"
 )
+SHARE_DECAY_S = Limit("shareDecaySeconds", 604_800, source=_API + "FairsharePolicy")
+COMPUTE_RESERVATION = Limit("computeReservation", 99, source=_API + "FairsharePolicy")
+SHARES = Limit("shares of a scheduling policy", 500, source=_API + "FairsharePolicy")
+SCHEDULING_PRIORITY = Limit("schedulingPriority", 9999, source=_API + "SubmitJob")
 LIST_PAGE = Limit("ListJobs maxResults", 1000, 1, source=_API + "ListJobs")
 LIST_PAGE_FILTERED = Limit("ListJobs maxResults with a filter", 100, 1, source=_API + "ListJobs")
 SNAPSHOT_JOBS = Limit("jobs in a queue's snapshot", 100, source=_API + "GetJobQueueSnapshot")

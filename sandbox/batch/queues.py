@@ -10,6 +10,7 @@ from sandbox.batch.environments import instance_types
 from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import is_arm
 from sandbox.batch.paging import paged
+from sandbox.batch.shares import existing as existing_policy
 from sandbox.batch.store import Resource, Store
 
 TIME_LIMIT_REASONS = frozenset(
@@ -40,6 +41,9 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         "jobStateTimeLimitActions": _actions(request.get("jobStateTimeLimitActions", [])),
         "jobQueueType": "ECS",
     }
+    if request.get("schedulingPolicyArn"):
+        policy = existing_policy(store, request["schedulingPolicyArn"])
+        detail["schedulingPolicyArn"] = policy.arn
     limits.PRIORITY.check(request["priority"])
     limits.TAGS.check(len(request.get("tags", {})))
     queue = Resource(name, detail["jobQueueArn"], detail)
@@ -72,6 +76,11 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         changes["computeEnvironmentOrder"] = _order(store, request["computeEnvironmentOrder"])
     if "jobStateTimeLimitActions" in request:
         changes["jobStateTimeLimitActions"] = _actions(request["jobStateTimeLimitActions"])
+    if request.get("schedulingPolicyArn"):
+        if "schedulingPolicyArn" not in queue.detail:
+            raise ClientError("a queue that was made without a scheduling policy can't get one")
+        policy = existing_policy(store, request["schedulingPolicyArn"])
+        changes["schedulingPolicyArn"] = policy.arn
     if "state" in request:
         changes["state"] = request["state"]
     queue.detail |= changes
@@ -90,9 +99,8 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_unknown(request: dict[str, Any]) -> None:
-    for member in ("schedulingPolicyArn", "serviceEnvironmentOrder"):
-        if request.get(member):
-            raise ClientError(f"this sandbox does not have {member} of job queues")
+    if request.get("serviceEnvironmentOrder"):
+        raise ClientError("this sandbox does not have serviceEnvironmentOrder of job queues")
     if request.get("jobQueueType", "ECS") != "ECS":
         raise ClientError("this sandbox has job queues of type ECS only")
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from sandbox.batch import attempts, dependencies, nodes, states, turns
+from sandbox.batch import attempts, dependencies, nodes, shares, states, turns
 from sandbox.batch.attempts import MAIN_ENDED, TIMED_OUT, Ended, Running
 from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.machines import Machine, Machines
-from sandbox.batch.placement import Placement, needs_of, place
+from sandbox.batch.placement import Placement, needs_of, place, vcpus
 from sandbox.batch.retention import forget
 from sandbox.batch.retries import grants_retry
 from sandbox.batch.store import Array, Job, Resource, Store
@@ -232,6 +232,9 @@ class Scheduler:
         if any(job.status in states.OVER for job in waiting):
             left = [job for job in waiting if job.status not in states.OVER]
             waiting = self._store.waiting[queue.arn] = deque(left)
+        if "schedulingPolicyArn" in queue.detail:
+            self._take_turns(queue, list(waiting))
+            return
         for job in waiting:
             free = self._slots - len(self._running) - self._coming
             if free <= 0:
@@ -239,6 +242,22 @@ class Scheduler:
             for candidate in turns.runnable(job, free):
                 if not self._try_start(queue, candidate):
                     break  # its siblings ask for the same
+
+    def _take_turns(self, queue: Resource, waiting: list[Job]) -> None:
+        """Starts one job after another, each time of the share that has the least."""
+        policy = shares.existing(self._store, queue.detail["schedulingPolicyArn"])
+        while len(self._running) + self._coming < self._slots:
+            use: Counter[str] = Counter()
+            for running in self._running.values():
+                if running.job.spec["jobQueue"] == queue.arn:
+                    use[shares.share_of(running.job)] += vcpus(running.job)
+            job = shares.next_turn(policy.detail["fairsharePolicy"], waiting, use)
+            if job is None:
+                return
+            ready = turns.runnable(job, 1)
+            begun = bool(ready) and self._try_start(queue, ready[0])
+            if not begun or ready[0].status == states.RUNNABLE:  # its machine is to come first
+                waiting.remove(job)
 
     def _settle_job(self, job: Job) -> None:
         depends = job.spec["dependsOn"]

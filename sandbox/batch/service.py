@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.answers import Answer
-from sandbox.batch import definitions, environments, jobs, limits, queues, turns
+from sandbox.batch import definitions, environments, jobs, limits, queues, shares, turns
 from sandbox.batch.account import Account
 from sandbox.batch.errors import BatchError, ClientError
 from sandbox.batch.executor import Executor
@@ -97,6 +97,11 @@ class Batch:
             "DescribeJobQueues": lambda r: queues.describe(store, r),
             "UpdateJobQueue": lambda r: queues.update(store, r),
             "DeleteJobQueue": lambda r: queues.delete(store, r),
+            "CreateSchedulingPolicy": lambda r: shares.create(store, r),
+            "DescribeSchedulingPolicies": lambda r: shares.describe(store, r),
+            "ListSchedulingPolicies": lambda r: shares.list_all(store, r),
+            "UpdateSchedulingPolicy": lambda r: shares.update(store, r),
+            "DeleteSchedulingPolicy": lambda r: shares.delete(store, r),
             "GetJobQueueSnapshot": lambda r: turns.snapshot(store, r, now()),
             "RegisterJobDefinition": lambda r: definitions.register(store, r),
             "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),

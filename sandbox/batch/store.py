@@ -239,6 +239,7 @@ class Store:
         self.lock = threading.RLock()
         self.environments: dict[str, Resource] = {}
         self.queues: dict[str, Resource] = {}
+        self.policies: dict[str, Resource] = {}
         self.definitions: dict[str, list[dict[str, Any]]] = {}
         """By name, all revisions; revision N at N - 1."""
         self.jobs: dict[str, Job] = {}
@@ -261,6 +262,9 @@ class Store:
 
     def queue(self, name_or_arn: str) -> Resource | None:
         return self.queues.get(name_or_arn.rpartition("/")[2])
+
+    def policy(self, arn: str) -> Resource | None:
+        return self.policies.get(arn.rpartition("/")[2])
 
     def existing_environment(self, name_or_arn: str) -> Resource:
         """Raises ClientError when there is none."""

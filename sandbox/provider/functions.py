@@ -153,6 +153,81 @@ def _get_subnet(cloud: Cloud, arguments: Properties) -> Properties:
     }
 
 
+def _get_ami(cloud: Cloud, arguments: Properties) -> Properties:
+    images = cloud.client("ec2").describe_images(Filters=_filters(arguments))["Images"]
+    if not images:
+        raise NoAnswer("Your query returned no results. Please change your search criteria")
+    if len(images) > 1:
+        raise NoAnswer("Your query returned more than one result")
+    (image,) = images
+    devices = image.get("BlockDeviceMappings", [])
+    root = image.get("RootDeviceName", "")
+    snapshots = [d["Ebs"].get("SnapshotId", "") for d in devices if d["DeviceName"] == root]
+    return {
+        "architecture": image["Architecture"],
+        "arn": f"arn:{cloud.partition['id']}:ec2:{cloud.region}::image/{image['ImageId']}",
+        "blockDeviceMappings": [
+            {
+                "deviceName": device["DeviceName"],
+                "ebs": {key: _text(device["Ebs"].get(name)) for key, name in _EBS.items()},
+                "noDevice": "",
+                "virtualName": device.get("VirtualName", ""),
+            }
+            for device in devices
+        ],
+        "bootMode": image.get("BootMode", ""),
+        "creationDate": image.get("CreationDate", ""),
+        "deprecationTime": image.get("DeprecationTime", ""),
+        "description": image.get("Description", ""),
+        "enaSupport": image.get("EnaSupport", True),
+        "filters": arguments.get("filters"),
+        "hypervisor": image.get("Hypervisor", ""),
+        "id": image["ImageId"],
+        "imageId": image["ImageId"],
+        "imageLocation": image.get("ImageLocation", ""),
+        "imageOwnerAlias": image.get("ImageOwnerAlias", ""),
+        "imageType": image.get("ImageType", ""),
+        "imdsSupport": image.get("ImdsSupport", ""),
+        "includeDeprecated": arguments.get("includeDeprecated", False),
+        "kernelId": image.get("KernelId", ""),
+        "lastLaunchedTime": "",
+        "name": image.get("Name", ""),
+        "ownerId": image.get("OwnerId", ""),
+        "platform": image.get("Platform", "") or "",
+        "platformDetails": image.get("PlatformDetails", ""),
+        "productCodes": [],
+        "public": image.get("Public", False),
+        "ramdiskId": image.get("RamdiskId", ""),
+        "region": cloud.region,
+        "rootDeviceName": root,
+        "rootDeviceType": image.get("RootDeviceType", ""),
+        "rootSnapshotId": snapshots[0] if snapshots else "",
+        "sriovNetSupport": image.get("SriovNetSupport", ""),
+        "state": image.get("State", ""),
+        "stateReason": {},
+        "tags": from_key_values(image.get("Tags")),
+        "tpmSupport": "",
+        "usageOperation": image.get("UsageOperation", ""),
+        "virtualizationType": image.get("VirtualizationType", ""),
+    }
+
+
+_EBS = {
+    "delete_on_termination": "DeleteOnTermination",
+    "encrypted": "Encrypted",
+    "iops": "Iops",
+    "snapshot_id": "SnapshotId",
+    "throughput": "Throughput",
+    "volume_size": "VolumeSize",
+    "volume_type": "VolumeType",
+}
+
+
+def _text(value: Any) -> str:
+    """A member of a map of texts, as the provider writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value or "")
+
+
 def _get_instance_type_offerings(cloud: Cloud, arguments: Properties) -> Properties:
     pages = (
         cloud.client("ec2")
@@ -212,6 +287,7 @@ FUNCTIONS: Mapping[str, tuple[frozenset[str], Function]] = {
     "aws:ec2/getVpc:getVpc": (frozenset({"default", "filters", "id", "tags"}), _get_vpc),
     "aws:ec2/getSubnets:getSubnets": (frozenset({"filters", "tags"}), _get_subnets),
     "aws:ec2/getSubnet:getSubnet": (frozenset({"filters", "id", "tags"}), _get_subnet),
+    "aws:ec2/getAmi:getAmi": (frozenset({"filters", "includeDeprecated"}), _get_ami),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": (
         frozenset({"filters", "locationType"}),
         _get_instance_type_offerings,

@@ -17,15 +17,15 @@ from infra.catalog import parse_catalog
 from infra.choices import choose
 from infra.data import instance_types_csv
 from infra.mistakes import Refused
-from infra.plan import (
+from infra.plan import fleet_document, plan_fleet
+from infra.plans import (
     Account,
     ComputePlan,
     FleetPlan,
+    Image,
     QueuePlan,
     Subnet,
     TimeLimit,
-    fleet_document,
-    plan_fleet,
 )
 from infra.settings import Settings, TypeSettings, read_settings
 from submit.fleet import Queue, fleet_to_builtins, parse_fleet
@@ -43,6 +43,14 @@ ACCOUNT = Account(
         Subnet(id="subnet-aaaaaaaa", zone="us-east-1a"),
     ),
     zones_by_type=dict.fromkeys(CATALOG, ALL_ZONES),
+    images={
+        "ami-12345678": Image(
+            id="ami-12345678", arch="arm64", root_device="/dev/sda1", root_volume_gib=30
+        ),
+        "ami-87654321": Image(
+            id="ami-87654321", arch="x86_64", root_device="/dev/xvda", root_volume_gib=200
+        ),
+    },
 )
 TAGS = {"team": "rl", "project": "runfleet", "stack": "rl"}
 
@@ -67,16 +75,20 @@ DEFAULT_COMPUTE = ComputePlan(
     instance_type="c6g.medium",
     image_type="ECS_AL2023",
     image_id=None,
+    root_device="/dev/xvda",
     max_vcpus=256,
     subnet_ids=("subnet-aaaaaaaa", "subnet-bbbbbbbb"),
     root_volume_gib=100,
     user_data=None,
     job_execution_timeout_minutes=360,
+    service_role=False,
+    spot_fleet_role=False,
     tags=TAGS | {"queue": "c6g-medium"},
 )
 DEFAULT_QUEUE = QueuePlan(
     name="c6g-medium",
     resource_name="rl-c6g-medium",
+    fixed_name=None,
     compute=("c6g-medium",),
     priority=1,
     time_limits=(
@@ -85,6 +97,7 @@ DEFAULT_QUEUE = QueuePlan(
             reason="MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE", max_time_seconds=3600
         ),
     ),
+    fair_share=False,
     facts=Queue(
         arn="",
         instance_type="c6g.medium",
@@ -165,7 +178,7 @@ def test_user_data_is_mime_multipart_and_drains() -> None:
         (
             TypeSettings(type="c6g.medium", image_id="ami-12345678"),
             {},
-            {"image_id": "ami-12345678"},
+            {"image_id": "ami-12345678", "root_device": "/dev/sda1"},
         ),
         (TypeSettings(type="c6g.medium"), {"spot_bid_percentage": 50}, {}),
     ],
@@ -264,7 +277,12 @@ def test_fleet_document() -> None:
     """Every queue with its ARN, readable by submit."""
     plan = planned(Settings())
     names = [queue.name for t in plan.types for queue in t.queues]
-    fleet = fleet_document(plan, roles=("job", "exec"), arns={n: f"arn:{n}" for n in names})
+    fleet = fleet_document(
+        plan,
+        roles=("job", "exec"),
+        arns={n: f"arn:{n}" for n in names},
+        secret_arns={"WANDB_API_KEY": "arn:secret"},
+    )
     read = parse_fleet(json.dumps(fleet_to_builtins(fleet)))
     assert read == fleet
     assert {name: queue.arn for name, queue in read.queues.items()} == {
@@ -289,7 +307,12 @@ ITEMS = TYPE_NAMES | st.fixed_dictionaries(
         "onDemand": st.booleans() | JSON,
         "maxVcpus": st.integers(-2, 2000) | JSON,
         "spotBidPercentage": st.integers(-1, 102),
-        "imageId": st.just("ami-12345678") | JSON,
+        "imageId": st.sampled_from(["ami-12345678", "ami-87654321"]) | JSON,
+        "flex": st.booleans(),
+        "instanceStore": st.booleans(),
+        "priority": st.integers(-1, 1001),
+        "allocationStrategy": st.sampled_from(["BEST_FIT", "best_fit_progressive", "SPOT"]),
+        "spotAllocationStrategy": st.sampled_from(["BEST_FIT", "SPOT_CAPACITY_OPTIMIZED"]),
         "size": JSON,
     },
 )
@@ -311,10 +334,22 @@ CONFIG = st.fixed_dictionaries(
         "runfleet:logRetentionDays": st.integers(0, 4000).map(str),
         "runfleet:tags": st.dictionaries(st.text(), st.text() | JSON, max_size=4).map(json.dumps)
         | st.text(),
+        "runfleet:flex": st.sampled_from(["true", "false"]),
+        "runfleet:capacityWaitHours": st.integers(-1, 25).map(str),
+        "runfleet:fairShare": st.sampled_from(["true", "false"]),
+        "runfleet:shares": st.sampled_from(["a=1,b*=2.5", "{}", '{"a": "x"}', "a-b=1"]),
+        "runfleet:rolePath": st.sampled_from(["/", "/teams/", "teams", ""]),
+        "runfleet:permissionsBoundary": st.sampled_from(
+            ["", "arn:aws:iam::123456789012:policy/bound", "bound"]
+        ),
+        "runfleet:batchServiceRole": st.sampled_from(["true", "false"]),
+        "runfleet:spotFleetRole": st.sampled_from(["true", "false"]),
         "runfleet:maxVcpu": st.text(),
         "aws:region": st.text(),
     },
 )
+OWN_IMAGE = {"arm64": "ami-12345678", "x86_64": "ami-87654321"}
+OWN_IMAGE |= {"arm64_mac": "ami-12345678", "x86_64_mac": "ami-87654321"}
 STACKS = st.text("abcXYZ019._-", min_size=1, max_size=100)
 
 
@@ -329,7 +364,14 @@ def test_any_settings_make_a_plan_that_aws_takes_or_a_message(
         told = Refused([*mistakes, *impossible]).told(stack)
         assert all(f"\n  {mistake.path}: {mistake.problem}" in told for mistake in mistakes)
         return
-    plan = plan_fleet(settings, choices, ACCOUNT, stack=stack, project="runfleet")
+    try:
+        plan = plan_fleet(settings, choices, ACCOUNT, stack=stack, project="runfleet")
+    except Refused as refused:
+        assert {m.path for m in refused.mistakes} <= {  # only this one may come
+            "runfleet:instanceTypes",
+            "runfleet:rootVolumeGib",
+        }
+        return
     check_against_aws(plan)
 
 
@@ -347,11 +389,11 @@ def test_any_types_of_the_catalogue(names: list[str], own_images: bool, stack: s
             spot=CATALOG[name].spot,
             on_demand=True,
             max_vcpus=max(CATALOG[name].vcpus, 1),
-            image_id="ami-12345678" if own_images else None,
+            image_id=OWN_IMAGE[CATALOG[name].arch] if own_images else None,
         )
         for name in names
     )
-    settings = Settings(instance_types=items)
+    settings = Settings(instance_types=items, root_volume_gib=200)
     choices, impossible = choose(settings, CATALOG)
     if impossible:
         assert any(re.search("image of your own|is a Mac", m.problem) for m in impossible)
@@ -381,10 +423,19 @@ def check_against_aws(plan: FleetPlan) -> None:
         assert (
             compute.allocation_strategy
             in {
-                "EC2": {"BEST_FIT_PROGRESSIVE"},
-                "SPOT": {"SPOT_PRICE_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED"},
+                "EC2": {"BEST_FIT_PROGRESSIVE", "BEST_FIT"},
+                "SPOT": {
+                    "SPOT_PRICE_CAPACITY_OPTIMIZED",
+                    "SPOT_CAPACITY_OPTIMIZED",
+                    "BEST_FIT_PROGRESSIVE",
+                    "BEST_FIT",
+                },
             }[compute.market]
         )
+        if compute.market == "SPOT" and compute.allocation_strategy == "BEST_FIT":
+            assert compute.spot_fleet_role
+        assert plan.roles.spot_fleet or not compute.spot_fleet_role
+        assert plan.roles.batch_service or not compute.service_role
         assert compute.max_vcpus >= instance_type.vcpus
         assert 1 <= compute.job_execution_timeout_minutes <= 360
         assert compute.subnet_ids
@@ -395,6 +446,10 @@ def check_against_aws(plan: FleetPlan) -> None:
     assert re.fullmatch("(?!sg-).{1,229}", plan.network.group_name_prefix)
     assert re.fullmatch(r"[.\-_/#A-Za-z0-9]{1,512}", plan.log_group.name)
     for queue in queues:
+        assert 1 <= len(queue.compute) <= 3
+        assert set(queue.compute) <= {compute.name for compute in computes}
+        assert 0 <= queue.priority <= 1000
+        assert (plan.share is not None) == queue.fair_share
         assert all(600 <= limit.max_time_seconds <= 86_400 for limit in queue.time_limits)
         nominal = CATALOG[queue.facts.instance_type].memory_mib
         assert 0 < queue.facts.memory_mib <= nominal * 0.95 - 32

@@ -14,22 +14,26 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pulumi
 import pytest
 
+from infra.capacity import Standing, StandingEnvironment, StandingQueue
 from infra.catalog import parse_catalog
 from infra.data import instance_types_csv
 from infra.lookup import NoAnswer
 from infra.mistakes import Refused
+from infra.plans import Account
 from infra.program import build_fleet, planned_fleet
-from submit.fleet import Fleet, parse_fleet
+from infra.standing import NotCounted
+from submit.fleet import Fleet, fleet_from_parameters, parse_fleet
 
-# pulumi_aws warns of a resource of its own, which we do not use, when it loads its ec2 module.
-pytestmark = pytest.mark.filterwarnings(r"ignore:aws\.ec2/encryptioncontrol:DeprecationWarning")
+# pulumi_aws warns of resources of its own, which we do not use, when it loads its modules.
+pytestmark = pytest.mark.filterwarnings(r"ignore:(aws\.)?(ec2|s3)[./]:DeprecationWarning")
 
 ROOT = Path(__file__).resolve().parents[2]
 SUBNETS = {
@@ -94,6 +98,23 @@ class Double(pulumi.runtime.Mocks):
         return {"instanceTypes": [n for n, _ in pairs], "locations": [z for _, z in pairs]}
 
 
+class Look:
+    """What stands in the account: nothing, unless a test says so."""
+
+    found = Standing(environments=(), queues=())
+    in_queues: ClassVar[dict[str, Counter[str]]] = {}
+
+    def __init__(self, config: dict[str, str], account: Account) -> None:
+        assert account.account == "123456789012"
+        _ = config
+
+    def standing(self) -> Standing:
+        return self.found
+
+    def jobs(self, queues: Iterable[str]) -> dict[str, Counter[str]]:
+        return {name: self.in_queues[name] for name in queues if name in self.in_queues}
+
+
 @pytest.fixture(scope="session")
 def event_loop() -> None:
     """From Python 3.12 on, nobody else makes the loop that Pulumi's mocks work in.
@@ -104,21 +125,27 @@ def event_loop() -> None:
 
 
 @pytest.fixture
-def account(event_loop: None) -> Iterator[Double]:  # noqa: ARG001 # asked for, not used
+def account(
+    monkeypatch: pytest.MonkeyPatch,
+    event_loop: None,  # noqa: ARG001 # asked for, not used
+) -> Iterator[Double]:
     double = Double()
+    monkeypatch.setattr("infra.program.Look", Look)
     pulumi.runtime.set_mocks(double, project="runfleet", stack="rl", preview=False)
     yield double
     pulumi.runtime.settings.reset_options()
 
 
-def built(config: dict[str, str]) -> Fleet:
+def built(config: dict[str, str], secret_keys: frozenset[str] = frozenset()) -> Fleet:
     """The fleet document of a stack with that configuration, through JSON as Pulumi keeps it."""
     documents: list[Any] = []
 
     @pulumi.runtime.test
     def run() -> pulumi.Output[None]:
-        plan = planned_fleet(config, secret_keys=frozenset(), stack="rl", project="runfleet")
-        return build_fleet(plan).apply(documents.append)
+        plan, secrets = planned_fleet(
+            config, secret_keys=secret_keys, stack="rl", project="runfleet"
+        )
+        return build_fleet(plan, secrets)["fleet"].apply(documents.append)
 
     run()
     (document,) = documents
@@ -170,6 +197,83 @@ def test_resources_of_one_type(account: Double) -> None:
         ("runfleet:infra:Roles", "roles"),
         ("runfleet:infra:TypeQueues", "c6g.medium"),
     ]
+
+
+EVERYTHING = ONE_TYPE | {
+    "runfleet:wandbApiKey": "hunter2",
+    "runfleet:flex": "true",
+    "runfleet:fairShare": "true",
+    "runfleet:repository": "true",
+    "runfleet:bucket": "true",
+    "runfleet:publish": "true",
+    "runfleet:submitters": "true",
+    "runfleet:batchServiceRole": "true",
+    "runfleet:spotFleetRole": "true",
+}
+KEPT = frozenset({"runfleet:wandbApiKey"})
+
+
+def test_everything_that_settings_can_ask_for(account: Double) -> None:
+    """Beside what one type has anyway."""
+    built(ONE_TYPE)
+    before = {(typ, name) for typ, name, _ in account.made}
+    account.made.clear()
+    fleet = built(EVERYTHING, KEPT)
+    after = {(typ, name) for typ, name, _ in account.made}
+    assert before <= after
+    added = [f"{typ.rpartition(':')[2]} {name}" for typ, name in after - before]
+    assert sorted(added) == [
+        "ArtifactBucket artifacts",
+        "Bucket artifacts",
+        "BucketLifecycleConfiguration artifacts",
+        "BucketPolicy artifacts",
+        "BucketPublicAccessBlock artifacts",
+        "BucketServerSideEncryptionConfiguration artifacts",
+        "BucketVersioning artifacts",
+        "ImageRepository images",
+        "JobQueue rl-c6g-medium-flex",
+        "LifecyclePolicy images",
+        "Parameter fleet",
+        "Parameter queues/c6g-medium",
+        "Parameter queues/c6g-medium-flex",
+        "Parameter queues/c6g-medium-spot",
+        "Parameter secrets/WANDB_API_KEY",
+        "Parameter tags",
+        "Policy submitters",
+        "Publishing publishing",
+        "Repository images",
+        "Role batch-service-role",
+        "Role spot-fleet-role",
+        "RolePolicy read-secrets",
+        "RolePolicy use-artifacts",
+        "RolePolicyAttachment batch-service-role-AWSBatchServiceRole",
+        "RolePolicyAttachment spot-fleet-role-AmazonEC2SpotFleetTaggingRole",
+        "SchedulingPolicy rl-share",
+        "Secret WANDB_API_KEY",
+        "SecretVersion WANDB_API_KEY",
+        "Secrets secrets",
+    ]
+    assert fleet.secrets == {"WANDB_API_KEY": "arn:WANDB_API_KEY"}
+
+
+def test_value_of_a_secret_is_in_one_place(account: Double) -> None:
+    """Its version, where Pulumi keeps it encrypted; not in the fleet document, not in a policy."""
+    fleet = built(EVERYTHING, KEPT)
+    holders = [name for typ, name, inputs in account.made if "hunter2" in json.dumps(inputs)]
+    assert holders == ["WANDB_API_KEY"]
+    assert "hunter2" not in str(fleet)
+
+
+def test_published_parts_make_the_document(account: Double) -> None:
+    fleet = built(EVERYTHING, KEPT)
+    parts = {
+        name: inputs["insecureValue"]
+        for typ, name, inputs in account.made
+        if typ.endswith(":Parameter")
+    }
+    assert fleet_from_parameters(parts) == fleet
+    paths = {inputs["name"] for typ, _, inputs in account.made if typ.endswith(":Parameter")}
+    assert paths == {f"/runfleet/rl/{name}" for name in parts}
 
 
 def test_another_type_adds_only_its_own(account: Double) -> None:
@@ -300,6 +404,60 @@ def test_no_default_vpc(account: Double) -> None:
 def test_zones(account: Double) -> None:
     account.zones = ("us-east-1e",)
     assert "offered in us-east-1e only" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
+
+
+OTHERS = Standing(
+    environments=tuple(
+        StandingEnvironment(name=f"dl-{n}", stack="dl", queue=f"q{n}") for n in range(49)
+    ),
+    queues=(),
+)
+
+
+def test_no_room(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Look, "found", OTHERS)
+    assert "beside 49 compute environments" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
+    assert account.made == []
+
+
+@pytest.mark.usefixtures("account")
+def test_no_room_and_a_wish_to_try(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Look, "found", OTHERS)
+    built(ONE_TYPE | {"runfleet:capacityCheck": "warn"})
+    (told,) = caplog.messages
+    assert "beside 49 compute environments" in told
+    caplog.clear()
+    built(ONE_TYPE | {"runfleet:capacityCheck": "none"})
+    assert caplog.messages == []
+
+
+@pytest.mark.usefixtures("account")
+def test_account_that_can_not_be_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Building goes on: to count takes rights that a team may not have."""
+
+    def refuse(_: Look) -> Standing:
+        raise NotCounted("AccessDenied")
+
+    monkeypatch.setattr(Look, "standing", refuse)
+    assert built(ONE_TYPE).queues
+    assert caplog.messages == ["what stands in the account was not counted: AccessDenied"]
+
+
+@pytest.mark.usefixtures("account")
+def test_jobs_of_a_queue_that_goes_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = StandingQueue(name="rl-c5a-1", stack="rl", queue="c5a-large", fair_share=False)
+    monkeypatch.setattr(Look, "found", Standing(environments=(), queues=(queue,)))
+    monkeypatch.setattr(Look, "in_queues", {"rl-c5a-1": Counter(RUNNING=2, RUNNABLE=1)})
+    built(ONE_TYPE)
+    assert caplog.messages == [
+        "the queue rl-c5a-1 goes, and ends the jobs in it: 2 RUNNING, 1 RUNNABLE"
+    ]
 
 
 def test_aws_is_not_asked_while_the_settings_are_wrong(account: Double) -> None:

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 import yaml
 
-from infra.settings import Settings, TypeSettings, read_settings
+from infra.reference import settings_page
+from infra.settings import SECRET_KEYS, Settings, TypeSettings, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT = Settings()
@@ -33,7 +34,7 @@ def test_pulumi_yaml_has_the_same_keys_and_defaults() -> None:
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
     declared: dict[str, Any] = project["config"]
     fields = msgspec.structs.fields(Settings)
-    assert set(declared) == {field.encode_name for field in fields}
+    assert set(declared) == {field.encode_name for field in fields} | set(SECRET_KEYS)
     assert all(entry["description"] for entry in declared.values())
     texts = {
         key: entry["default"] if isinstance(entry["default"], str) else json.dumps(entry["default"])
@@ -63,6 +64,34 @@ def test_demo_stack_is_well_formed() -> None:
         ("onDemand", "False", "on_demand", False),
         ("spotBidPercentage", "50", "spot_bid_percentage", 50),
         ("longestJobHours", "1", "longest_job_hours", 1),
+        ("flex", "true", "flex", True),
+        ("priority", "0", "priority", 0),
+        ("allocationStrategy", "best_fit", "allocation_strategy", "BEST_FIT"),
+        ("spotAllocationStrategy", "BEST_FIT", "spot_allocation_strategy", "BEST_FIT"),
+        ("capacityWaitHours", "24", "capacity_wait_hours", 24),
+        ("fairShare", "true", "fair_share", True),
+        ("shareDecayHours", "0", "share_decay_hours", 0),
+        ("shareReservation", "99", "share_reservation", 99),
+        ("shares", "a=0.5,b*=2", "shares", {"a": 0.5, "b*": 2.0}),
+        ("instanceStore", "true", "instance_store", True),
+        ("rolePath", "/a/b/", "role_path", "/a/b/"),
+        (
+            "permissionsBoundary",
+            "arn:aws-cn:iam::123456789012:policy/b",
+            "permissions_boundary",
+            "arn:aws-cn:iam::123456789012:policy/b",
+        ),
+        ("batchServiceRole", "true", "batch_service_role", True),
+        ("spotFleetRole", "true", "spot_fleet_role", True),
+        ("repository", "true", "repository", True),
+        ("repositoryKeepImages", "1", "repository_keep_images", 1),
+        ("bucket", "true", "bucket", True),
+        ("bucketExpiryDays", "1", "bucket_expiry_days", 1),
+        ("storageOnDestroy", "Retain", "storage_on_destroy", "retain"),
+        ("naming", "plain", "naming", "plain"),
+        ("capacityCheck", "warn", "capacity_check", "warn"),
+        ("publish", "true", "publish", True),
+        ("submitters", "true", "submitters", True),
         ("vpcId", "vpc-0123456789abcdef0", "vpc_id", "vpc-0123456789abcdef0"),
         ("subnetIds", '["subnet-12345678"]', "subnet_ids", ("subnet-12345678",)),
         (
@@ -104,6 +133,14 @@ def test_one_key_changes_one_field(key: str, text: str, field: str, value: objec
     ("key", "text", "path", "told"),
     [
         ("maxVcpus", "0", "maxVcpus", "from 1 to 100000; nearest: 1$"),
+        ("shares", "a=1000", "shares.a", "a number from 0.0001 to 999.9999; nearest: 999.9999$"),
+        ("shares", "a=nan", "shares.a", "a number from"),
+        ("shares", "a-b=1", "shares.a-b", "a share identifier"),
+        ("naming", "plan", "naming", "must be one of .*; nearest: plain$"),
+        ("storageOnDestroy", "keep", "storageOnDestroy", "must be one of"),
+        ("rolePath", "teams", "rolePath", "begins and ends with /"),
+        ("permissionsBoundary", "bound", "permissionsBoundary", "the ARN of an IAM policy"),
+        ("capacityWaitHours", "25", "capacityWaitHours", "from 0 to 24; nearest: 24$"),
         ("maxVcpus", "lots", "maxVcpus", '"lots" is not allowed; must be a whole number'),
         ("maxVcpus", "1.5", "maxVcpus", "whole number"),
         ("maxVcpus", "", "maxVcpus", "whole number"),
@@ -204,3 +241,12 @@ def test_a_secret_is_refused_and_in_no_message(key: str) -> None:
     assert [mistake.path for mistake in mistakes] == [full]
     assert "hunter2" not in repr(mistakes)
     assert mistakes[0].command == f"pulumi config set --plaintext {full} …"
+
+
+def test_page_on_settings_is_current() -> None:
+    """Renew it with: python -m infra settings > docs/reference/settings.md"""
+    declared = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["config"]
+    page = (ROOT / "docs/reference/settings.md").read_text()
+    assert page == settings_page(declared)
+    members = [field.encode_name for field in msgspec.structs.fields(TypeSettings)]
+    assert all(f"| `{key}` |" in page for key in [*declared, *members])

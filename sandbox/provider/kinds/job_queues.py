@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sandbox.provider.cloud import Cloud
+from sandbox.provider.cloud import Cloud, Failed
 from sandbox.provider.kind import Kind, with_tags
 from sandbox.provider.kinds.batch import settled, tagged, update_tags
 from sandbox.provider.wire import Properties
@@ -20,6 +20,7 @@ class JobQueue(Kind):
             "name",
             "priority",
             "region",
+            "schedulingPolicyArn",
             "state",
             "tags",
         }
@@ -29,7 +30,7 @@ class JobQueue(Kind):
         "jobStateTimeLimitActions": frozenset({"action", "maxTimeSeconds", "reason", "state"}),
     }
     required = frozenset({"priority", "state"})
-    outputs = inputs | {"arn", "schedulingPolicyArn", "tagsAll", "timeouts"}
+    outputs = inputs | {"arn", "tagsAll", "timeouts"}
     name_length = 128
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
@@ -40,6 +41,7 @@ class JobQueue(Kind):
             computeEnvironmentOrder=inputs.get("computeEnvironmentOrders", []),
             jobStateTimeLimitActions=inputs.get("jobStateTimeLimitActions", []),
             **tagged(inputs),
+            **_scheduled(inputs),
         )
         return str(made["jobQueueArn"])
 
@@ -78,6 +80,10 @@ class JobQueue(Kind):
             for ours, theirs in names.items()
             if old.get(ours) != new.get(ours)
         }
+        if old.get("schedulingPolicyArn") != new.get("schedulingPolicyArn"):
+            if not new.get("schedulingPolicyArn"):
+                raise Failed("cannot remove the fair share scheduling policy")
+            request |= _scheduled(new)
         if request:
             cloud.client("batch").update_job_queue(jobQueue=resource_id, **request)
         self.complete(cloud, resource_id, new)
@@ -101,3 +107,9 @@ class JobQueue(Kind):
     def _detail(cloud: Cloud, arn: str) -> Any:
         found = cloud.client("batch").describe_job_queues(jobQueues=[arn])["jobQueues"]
         return (found or [None])[0]
+
+
+def _scheduled(inputs: Properties) -> dict[str, Any]:
+    """The scheduling policy as an argument."""
+    arn = inputs.get("schedulingPolicyArn")
+    return {"schedulingPolicyArn": arn} if arn else {}

@@ -296,7 +296,7 @@ def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
             "an order twice",
         ),
         ({"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]}, "does not exist"),
-        ({"schedulingPolicyArn": "arn:x"}, "schedulingPolicyArn"),
+        ({"schedulingPolicyArn": "arn:x"}, "arn:x does not exist"),
         (
             {
                 "jobStateTimeLimitActions": [

@@ -9,22 +9,10 @@ import base64
 import json
 from typing import Any
 
-import msgspec
-
 from sandbox.testing import Running
 
-Inputs = dict[str, Any]
-
-
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """`edits` are made one after the other; `replacing` are only asked about."""
-
-    token: str
-    inputs: Inputs
-    edits: tuple[Inputs, ...] = ()
-    replacing: tuple[Inputs, ...] = ()
-    gone: tuple[str, ...] = ()
-    """Properties that the last edit leaves out."""
+from .case import Case, Inputs, allow
+from .storage_cases import STORAGE_NAMES, StorageGround, storage_cases
 
 
 class Ground:
@@ -79,6 +67,7 @@ class Ground:
                 },
             )
             self.environments.append(made["computeEnvironmentArn"])
+        self.storage = StorageGround(sandbox, self.environments[0])
 
     def role(self, name: str) -> str:
         return f"arn:aws:iam::{self.account}:role/{name}"
@@ -93,15 +82,11 @@ def trust(service: str, *, sid: str = "") -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def allow(action: str) -> str:
-    statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-
-
 def cases(on: Ground) -> dict[str, Case]:
     """By a name for test reports."""
     return {
         **_rules(on),
+        **storage_cases(on.storage),
         "environment": _environment(on),
         "environment with a service role": _old_environment(on),
         "queue": _queue(on),
@@ -227,6 +212,7 @@ CASE_NAMES = (
     "named profile",
     "log group",
     "log group with a prefix",
+    *STORAGE_NAMES,
 )
 
 

@@ -111,6 +111,8 @@ def _module(token: str) -> Any:
     parts = ["pulumi_aws", *([] if service == "index" else [service]), snake]
     with warnings.catch_warnings():  # it warns of its own old modules when they are loaded
         warnings.simplefilter("ignore", DeprecationWarning)
+        if service != "index":  # whole, before a part of it is: it loads its parts when asked
+            _ = importlib.import_module(f"pulumi_aws.{service}").outputs
         module = importlib.import_module(".".join(parts))
         if service != "index":
             importlib.import_module(f"pulumi_aws.{service}.outputs")
@@ -123,7 +125,9 @@ def _resource(token: str) -> Any:
 
 
 def _arguments(token: str) -> Any:
-    return getattr(_module(token), f"{token.rpartition(':')[2]}Args")
+    module, name = _module(token), token.rpartition(":")[2]
+    # Where a nested type has taken the name, the resource's arguments have another.
+    return getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
 
 
 def _member(declared: Any) -> Any:

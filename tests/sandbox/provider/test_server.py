@@ -47,8 +47,8 @@ def test_unknown_type_is_named(engine: Engine) -> None:
 
 
 def test_unknown_function_is_named(engine: Engine) -> None:
-    error = refusal(lambda: engine.invoke("aws:ec2/getAmi:getAmi"))
-    assert error.details() == "the sandbox's provider has no function aws:ec2/getAmi:getAmi"
+    error = refusal(lambda: engine.invoke("aws:ec2/getAmiIds:getAmiIds"))
+    assert error.details() == "the sandbox's provider has no function aws:ec2/getAmiIds:getAmiIds"
 
 
 def test_unknown_properties_are_named_wherever_they_are(engine: Engine) -> None:

@@ -1,0 +1,108 @@
+"""What stands in the account already. Speaks boto3: Pulumi's provider has no call that lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from infra.capacity import Standing, StandingEnvironment, StandingQueue
+from infra.plans import Account
+
+WAITING = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
+ROLE_KEYS = ("aws:assumeRole", "aws:assumeRoles", "aws:assumeRoleWithWebIdentity")
+
+
+class NotCounted(Exception):
+    """Why the account could not be looked at; the fleet can be built all the same."""
+
+
+class Look:
+    """The account through boto3, with the credentials that Pulumi's provider has.
+
+    Raises NotCounted where they would be others.
+    """
+
+    def __init__(self, config: Mapping[str, str], account: Account) -> None:
+        import boto3  # noqa: PLC0415 # a third of a second
+
+        role = next((key for key in ROLE_KEYS if config.get(key)), None)
+        if role:
+            raise NotCounted(f"the provider works with a role of its own ({role})")
+        self._session = _answered(
+            lambda: boto3.session.Session(
+                aws_access_key_id=config.get("aws:accessKey"),
+                aws_secret_access_key=config.get("aws:secretKey"),
+                aws_session_token=config.get("aws:token"),
+                profile_name=config.get("aws:profile"),
+                region_name=account.region,
+            )
+        )
+        caller = _answered(lambda: self._client("sts").get_caller_identity())
+        if caller["Account"] != account.account:
+            raise NotCounted(
+                f"boto3's credentials are of account {caller['Account']}, the provider's of "
+                f"{account.account}"
+            )
+
+    def standing(self) -> Standing:
+        """All compute environments and queues: a call for each hundred of them."""
+        environments = self._pages("describe_compute_environments", "computeEnvironments")
+        queues = self._pages("describe_job_queues", "jobQueues")
+        return Standing(
+            environments=tuple(
+                StandingEnvironment(name=e["computeEnvironmentName"], **_whose(e))
+                for e in environments
+                if e["status"] != "DELETED"
+            ),
+            queues=tuple(
+                StandingQueue(
+                    name=q["jobQueueName"],
+                    fair_share=bool(q.get("schedulingPolicyArn")),
+                    **_whose(q),
+                )
+                for q in queues
+                if q["status"] != "DELETED"
+            ),
+        )
+
+    def jobs(self, queues: Iterable[str]) -> dict[str, Counter[str]]:
+        """For each queue, by its name, how many jobs are in which state; those with none not."""
+        found: dict[str, Counter[str]] = {}
+        for queue in queues:
+            counts = Counter(
+                {
+                    status: len(
+                        self._pages("list_jobs", "jobSummaryList", jobQueue=queue, jobStatus=status)
+                    )
+                    for status in WAITING
+                }
+            )
+            if counts.total():
+                found[queue] = +counts
+        return found
+
+    def _pages(self, call: str, member: str, **request: Any) -> list[dict[str, Any]]:
+        paginator = self._client("batch").get_paginator(call)
+        items: list[dict[str, Any]] = _answered(
+            lambda: [item for page in paginator.paginate(**request) for item in page[member]]
+        )
+        return items
+
+    def _client(self, service: str) -> Any:
+        return self._session.client(service)
+
+
+def _whose(detail: Mapping[str, Any]) -> dict[str, str]:
+    tags = detail.get("tags", {})
+    return {"stack": tags.get("stack", ""), "queue": tags.get("queue", "")}
+
+
+def _answered(call: Any) -> Any:
+    """What the call answers. Raises NotCounted with the reason."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # with boto3
+
+    try:
+        return call()
+    except (BotoCoreError, ClientError) as err:
+        raise NotCounted(str(err)) from err

@@ -1,0 +1,141 @@
+"""Scheduling policies: how a queue's share identifiers take turns. No I/O of its own.
+
+AWS weighs use over time as well; here what runs now counts, which gives the same turns to jobs
+that run at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox.batch import limits
+from sandbox.batch.errors import ClientError
+from sandbox.batch.paging import paged
+from sandbox.batch.store import Job, Resource, Store
+
+_SHARE = re.compile(r"[A-Za-z0-9]{0,255}\*?")
+
+
+def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateSchedulingPolicy."""
+    name = request["name"]
+    if not re.fullmatch(limits.NAME, name):
+        raise ClientError(f"name {name!r} is not a legal name")
+    if name in store.policies:
+        raise ClientError("Object already exists")
+    if request.get("quotaSharePolicy"):
+        raise ClientError("this sandbox does not have quotaSharePolicy of scheduling policies")
+    policy = _checked(request.get("fairsharePolicy") or {})
+    limits.TAGS.check(len(request.get("tags", {})))
+    arn = store.account.arn("scheduling-policy", name)
+    store.policies[name] = Resource(
+        name, arn, {"name": name, "arn": arn, "fairsharePolicy": policy}
+    )
+    store.tags[arn] = dict(request.get("tags", {}))
+    return {"name": name, "arn": arn}
+
+
+def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeSchedulingPolicies: those asked for that exist."""
+    found = [p for p in map(store.policy, request["arns"]) if p]
+    return {"schedulingPolicies": [p.detail | {"tags": dict(store.tags[p.arn])} for p in found]}
+
+
+def list_all(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """ListSchedulingPolicies."""
+    page, token = paged(list(store.policies.values()), request, limits.DESCRIBE_PAGE)
+    return {"schedulingPolicies": [{"arn": p.arn} for p in page], "nextToken": token}
+
+
+def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateSchedulingPolicy."""
+    policy = existing(store, request["arn"])
+    if request.get("fairsharePolicy"):
+        policy.detail["fairsharePolicy"] = _checked(request["fairsharePolicy"])
+    return {}
+
+
+def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+    """DeleteSchedulingPolicy: only where no queue uses it."""
+    policy = existing(store, request["arn"])
+    for queue in store.queues.values():
+        if queue.detail.get("schedulingPolicyArn") == policy.arn:
+            raise ClientError(f"Cannot delete, the scheduling policy is used by {queue.arn}")
+    del store.policies[policy.name]
+    del store.tags[policy.arn]
+    return {}
+
+
+def existing(store: Store, arn: str) -> Resource:
+    """Raises ClientError when there is no such policy."""
+    found = store.policy(arn)
+    if found is None:
+        raise ClientError(f"Scheduling policy {arn} does not exist")
+    return found
+
+
+def check_job(queue: Resource, request: dict[str, Any]) -> None:
+    """A share identifier with each job of a fair-share queue, and with no other."""
+    share = request.get("shareIdentifier")
+    if queue.detail.get("schedulingPolicyArn"):
+        if not share:
+            raise ClientError("shareIdentifier must be specified for a fair-share job queue")
+        if not re.fullmatch("[A-Za-z0-9]{1,255}", share):
+            raise ClientError(f"shareIdentifier {share!r} must be 1 to 255 letters and digits")
+    elif share or request.get("schedulingPriorityOverride") is not None:
+        raise ClientError(
+            "shareIdentifier and schedulingPriorityOverride are for queues with a scheduling policy"
+        )
+
+
+def next_turn(
+    policy: Mapping[str, Any], waiting: Sequence[Job], use: Mapping[str, int]
+) -> Job | None:
+    """The job whose share has the least for its weight; in a share the greatest priority first.
+
+    `use` is what each share has now.
+    """
+    return min(
+        waiting,
+        key=lambda job: (
+            (use.get(share_of(job), 0) + 1) * _weight(policy, share_of(job)),
+            -job.spec["schedulingPriority"],
+            job.created_ms,
+        ),
+        default=None,
+    )
+
+
+def share_of(job: Job) -> str:
+    return str(job.spec["shareIdentifier"])
+
+
+def _weight(policy: Mapping[str, Any], share: str) -> float:
+    """The weight of the longest entry that matches; 1 without one."""
+    best = ("", 1.0)
+    for item in policy.get("shareDistribution", []):
+        name = item["shareIdentifier"]
+        matches = share.startswith(name[:-1]) if name.endswith("*") else share == name
+        if matches and len(name) >= len(best[0]):
+            best = (name, item.get("weightFactor", 1.0))
+    return best[1]
+
+
+def _checked(policy: dict[str, Any]) -> dict[str, Any]:
+    defaults: dict[str, Any] = {
+        "shareDecaySeconds": 0,
+        "computeReservation": 0,
+        "shareDistribution": [],
+    }
+    policy = defaults | policy
+    limits.SHARE_DECAY_S.check(policy["shareDecaySeconds"])
+    limits.COMPUTE_RESERVATION.check(policy["computeReservation"])
+    limits.SHARES.check(len(policy["shareDistribution"]))
+    for item in policy["shareDistribution"]:
+        if not _SHARE.fullmatch(item["shareIdentifier"]):
+            raise ClientError(f"shareIdentifier {item['shareIdentifier']!r} is not legal")
+        if not 0.0001 <= item.get("weightFactor", 1.0) <= 999.9999:  # noqa: PLR2004 # API Reference, ShareAttributes
+            raise ClientError("weightFactor must be between 0.0001 and 999.9999")
+    return policy

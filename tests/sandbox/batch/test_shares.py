@@ -1,0 +1,74 @@
+"""Fair shares in the sandbox's Batch: what is asked of a job, and whose turn it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sandbox.batch.errors import ClientError
+from sandbox.batch.shares import check_job, next_turn
+from sandbox.batch.store import Job, Resource
+
+FAIR = Resource("fair", "arn:fair", {"schedulingPolicyArn": "arn:policy"})
+PLAIN = Resource("plain", "arn:plain", {})
+WEIGHTS = {
+    "shareDistribution": [
+        {"shareIdentifier": "vision*", "weightFactor": 0.5},
+        {"shareIdentifier": "visionslow", "weightFactor": 4.0},
+    ]
+}
+
+
+def job(share: str, *, priority: int = 0, created_ms: int = 0) -> Job:
+    spec = {"jobName": share, "shareIdentifier": share, "schedulingPriority": priority}
+    return Job(share, f"arn:{share}", spec, created_ms)
+
+
+def turn(waiting: list[Job], use: dict[str, int], policy: dict[str, Any] = WEIGHTS) -> str | None:
+    found = next_turn(policy, waiting, use)
+    return found.name if found else None
+
+
+@pytest.mark.parametrize(
+    ("queue", "request_", "told"),
+    [
+        (FAIR, {}, "shareIdentifier must be specified"),
+        (FAIR, {"shareIdentifier": "a-b"}, "letters and digits"),
+        (PLAIN, {"shareIdentifier": "a"}, "for queues with a scheduling policy"),
+        (PLAIN, {"schedulingPriorityOverride": 1}, "for queues with a scheduling policy"),
+    ],
+)
+def test_what_is_refused(queue: Resource, request_: dict[str, Any], told: str) -> None:
+    with pytest.raises(ClientError, match=told):
+        check_job(queue, request_)
+
+
+def test_what_is_taken() -> None:
+    check_job(FAIR, {"shareIdentifier": "rl1", "schedulingPriorityOverride": 3})
+    check_job(PLAIN, {})
+
+
+def test_the_share_that_has_least_is_next() -> None:
+    assert turn([job("a"), job("b")], {"a": 2, "b": 1}) == "b"
+    assert turn([job("a"), job("b")], {"a": 0, "b": 1}) == "a"
+    assert turn([], {}) is None
+
+
+def test_the_smaller_weight_gets_more() -> None:
+    assert turn([job("a"), job("vision1")], {"a": 1, "vision1": 2}) == "vision1"
+    assert turn([job("a"), job("vision1")], {"a": 1, "vision1": 4}) == "a"
+
+
+def test_the_longest_name_that_fits_gives_the_weight() -> None:
+    assert turn([job("a"), job("visionslow")], {"a": 2, "visionslow": 0}) == "a"
+
+
+def test_in_a_share_priority_and_then_age() -> None:
+    old, new, urgent = (
+        job("a", created_ms=1),
+        job("a", created_ms=2),
+        job("a", priority=5, created_ms=3),
+    )
+    assert next_turn({}, [new, old], {}) is old
+    assert next_turn({}, [old, urgent], {}) is urgent
