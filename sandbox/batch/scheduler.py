@@ -236,7 +236,7 @@ class Scheduler:
             self._take_turns(queue, list(waiting))
             return
         for job in waiting:
-            free = self._slots - len(self._running) - self._coming
+            free = self._slots - self._used()
             if free <= 0:
                 return
             for candidate in turns.runnable(job, free):
@@ -246,7 +246,7 @@ class Scheduler:
     def _take_turns(self, queue: Resource, waiting: list[Job]) -> None:
         """Starts one job after another, each time of the share that has the least."""
         policy = shares.existing(self._store, queue.detail["schedulingPolicyArn"])
-        while len(self._running) + self._coming < self._slots:
+        while self._used() < self._slots:
             use: Counter[str] = Counter()
             for running in self._running.values():
                 if running.job.spec["jobQueue"] == queue.arn:
@@ -258,6 +258,17 @@ class Scheduler:
             begun = bool(ready) and self._try_start(queue, ready[0])
             if not begun or ready[0].status == states.RUNNABLE:  # its machine is to come first
                 waiting.remove(job)
+
+    def _used(self) -> int:
+        """Slots that are taken: by attempts, by nodes that come after their main node, and by
+        jobs whose machines are on their way.
+        """
+        following = sum(
+            node.status == states.RUNNABLE
+            for job_id in self._placed
+            for node in _nodes(self._store.jobs[job_id])
+        )
+        return len(self._running) + following + self._coming
 
     def _settle_job(self, job: Job) -> None:
         depends = job.spec["dependsOn"]
@@ -283,7 +294,7 @@ class Scheduler:
         Else it stays RUNNABLE, and says why if that is for good.
         """
         count = len(job.nodes.children) if job.nodes else 1
-        if self._running and len(self._running) + self._coming + count > self._slots:
+        if self._running and self._used() + count > self._slots:
             if job.blocked_ms is None:
                 self._coming = self._slots  # it gets its turn: nothing overtakes it
             return False
@@ -441,6 +452,10 @@ class Scheduler:
                 end(node, MAIN_ENDED, now)
         parent.ended = None
         self._end_attempt(parent, ended, now)
+
+
+def _nodes(job: Job) -> list[Job]:
+    return job.nodes.children if job.nodes else []
 
 
 def _note_attempt(job: Job, ended: Ended, now: int) -> None:
