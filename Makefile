@@ -50,7 +50,7 @@ matrix: setup ## the quick tests on every other supported Python of this machine
 	$(PY) tools/matrix.py
 
 .PHONY: bench
-bench: setup ## print the figures that README quotes
+bench: setup ## print the figures of this machine
 	$(PY) -m bench
 
 .PHONY: lock

@@ -1,1 +1,1 @@
-"""The measurements that README quotes, each against a named peer or floor: `make bench`."""
+"""The measurements, each against a named peer or floor: `make bench`."""

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sandbox.client import control, environment
-from sandbox.provider import plugin
+from sandbox.admission import admit
+from sandbox.client import control
 from sandbox.state import read_state
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,12 +47,7 @@ class World:
         state = read_state(self._folder)
         assert state is not None
         self._port, self._key = state.port, state.key
-        self.env = base | environment(
-            self._folder, port=state.port, region=state.region, key=state.key
-        )
-        for name in ("pulumi", "pulumi-home", "home"):
-            (self._folder / name).mkdir(exist_ok=True)
-        plugin.install(Path(self.env["PULUMI_HOME"]))
+        self.env = base | admit(self._folder, state)
 
     def calls(self) -> dict[str, int]:
         """Calls that the sandbox has answered, by service and operation."""

@@ -14,10 +14,10 @@ import click
 import msgspec
 
 from sandbox import client, guard, lifecycle
+from sandbox.admission import admit
 from sandbox.errors import SandboxError
 from sandbox.faults import KINDS
-from sandbox.provider import plugin
-from sandbox.state import CLIENT_FOLDERS, Options, State, read_state
+from sandbox.state import Options, State, read_state
 
 
 def _folder(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path:
@@ -169,10 +169,7 @@ def page(folder: Path) -> None:
 def env(folder: Path) -> None:
     """Print what points boto3, the AWS CLI, Pulumi and submit here: eval "$(… env)"."""
     state = _running(folder)
-    variables = client.environment(folder, port=state.port, region=state.region, key=state.key)
-    for name in CLIENT_FOLDERS:
-        (folder / name).mkdir(exist_ok=True)
-    plugin.install(Path(variables["PULUMI_HOME"]))
+    variables = admit(folder, state)
     for name in client.UNSET:
         click.echo(f"unset {name}")
     for name, value in variables.items():

@@ -116,7 +116,7 @@ def send(
         submission,
         kept,
         ledger=session.ledger(),
-        backend=session.backend(submission.region),
+        backend=session.backend(kept.scope),
         clock=session.clock,
         tell=tell,
         note=note,
@@ -179,14 +179,14 @@ def runs(session: Session, progress: Progress, selection: Selection | None = Non
 
     kept = progress.kept
     chosen = list(select_runs(kept.experiment, kept.id, selection or Selection()))
-    return fetch_runs(progress, session.backend(kept.scope.region), chosen)
+    return fetch_runs(progress, session.backend(kept.scope), chosen)
 
 
 def failed_runs(session: Session, progress: Progress, most: int) -> list[RunView]:
     """Some of the runs that ended badly, the first `most` that can be told: one call a job."""
     from submit.runs import Selection, failed_indexes  # noqa: PLC0415 # not for a plan
 
-    backend = session.backend(progress.kept.scope.region)
+    backend = session.backend(progress.kept.scope)
     indexes = failed_indexes(progress, backend, most)
     return runs(session, progress, Selection(runs=tuple(indexes))) if indexes else []
 
@@ -198,7 +198,7 @@ def log(
     from submit.logs import read_log  # noqa: PLC0415 # not for a plan
 
     kept = progress.kept
-    return read_log(kept.log_group, view, session.backend(kept.scope.region), tail)
+    return read_log(kept.log_group, view, session.backend(kept.scope), tail)
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +249,7 @@ def results(session: Session, progress: Progress) -> list[Outcome]:
     views = runs(session, progress)
     streams = {stream: view.run for view in views for stream in view.streams}
     order = list(streams)
-    backend = session.backend(kept.scope.region)
+    backend = session.backend(kept.scope)
     lines = backend.search(kept.log_group, order, MARK) if order else ()
     return collect(streams, lines, order)
 

@@ -17,7 +17,7 @@ def stop(session: Session, kept: Kept) -> Progress:
     with ledger.lock(kept.id):
         before = poll(session, [kept])[0]
         going = [row for row in before.rows if row.state == SENT and not row.over]
-        session.backend(kept.scope.region).cancel([row.job_id for row in going if row.job_id])
+        session.backend(kept.scope).cancel([row.job_id for row in going if row.job_id])
         for row in before.rows:
             if row.state == INTENDED:  # the poll has looked for it: nothing stands in the queue
                 ledger.forget(row)

@@ -50,7 +50,7 @@ def follow_logs(
     ended_at: float | None = None
     while True:
         progress = look()
-        backend = session.backend(progress.kept.scope.region)
+        backend = session.backend(progress.kept.scope)
         views = fetch_runs(progress, backend, runs)
         for view in views:
             for line in followed.new_lines(progress.kept.log_group, view, backend):

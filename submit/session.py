@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from submit.backends import Backend
     from submit.fleet import Fleet
     from submit.ledger import Ledger
+    from submit.records import Scope
 
 
 class Clock(Protocol):
@@ -44,7 +45,7 @@ class Session:
         environ: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         clock: Clock = time,
-        connect: Callable[[str], Backend] | None = None,
+        connect: Callable[[Scope], Backend] | None = None,
     ) -> None:
         self.environ = os.environ if environ is None else environ
         self.cwd = cwd or Path.cwd()
@@ -54,7 +55,7 @@ class Session:
         self.loaded: Fleet | None = None
         self.clock = clock
         self._connect = connect or _aws
-        self._backends: dict[str, Backend] = {}
+        self._backends: dict[Scope, Backend] = {}
         self._ledger: Ledger | None = None
 
     def __enter__(self) -> Session:
@@ -91,14 +92,14 @@ class Session:
             self._ledger = Ledger(self.home)
         return self._ledger
 
-    def backend(self, region: str) -> Backend:
-        """Where jobs go in that region."""
-        if region not in self._backends:
-            self._backends[region] = self._connect(region)
-        return self._backends[region]
+    def backend(self, scope: Scope) -> Backend:
+        """Where the jobs of that account and region go."""
+        if scope not in self._backends:
+            self._backends[scope] = self._connect(scope)
+        return self._backends[scope]
 
 
-def _aws(region: str) -> Backend:
+def _aws(scope: Scope) -> Backend:
     from submit.backends.aws import AwsBackend  # noqa: PLC0415 # a dry run does without AWS
 
-    return AwsBackend(region)
+    return AwsBackend(scope.region)

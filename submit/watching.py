@@ -23,24 +23,24 @@ PASSING = frozenset({"unreachable", "aws-ServerException", "aws-TooManyRequestsE
 
 
 def poll(session: Session, experiments: Sequence[Kept]) -> list[Progress]:
-    """Where the experiments stand now, in their order: one call for 100 jobs of a region that are
-    not over; a further one for an array that has just ended with failures.
+    """Where the experiments stand now, in their order: one call for 100 jobs of a scope that
+    are not over; a further one for an array that has just ended with failures.
 
     Raises ServiceFailed; `known` still tells what was seen last.
     """
     ledger = session.ledger()
     rows = {id(kept): ledger.rows(kept) for kept in experiments}
     forgotten: set[str] = set()
-    for region in sorted({kept.scope.region for kept in experiments}):
+    for scope in dict.fromkeys(kept.scope for kept in experiments):
         going = [
             row
             for kept in experiments
-            if kept.scope.region == region
+            if kept.scope == scope
             for row in rows[id(kept)]
             if not row.over
         ]
         if going:
-            forgotten |= _look(going, ledger, session.backend(region), session)
+            forgotten |= _look(going, ledger, session.backend(scope), session)
     return [roll_up(kept, ledger.rows(kept), forgotten) for kept in experiments]
 
 

@@ -170,7 +170,11 @@ def environment(account: Account) -> Iterator[dict[str, str]]:
 
 def _providers_of(running_: Running) -> list[int]:
     """The plugins that still run for this sandbox."""
-    children = [process.pid for process in psutil.Process().children(recursive=True)]
+    children = [
+        process.pid
+        for process in psutil.Process().children(recursive=True)
+        if process.cmdline()[-1:] != ["reaper"]  # the sandbox's own, once it has run a job
+    ]
     folder = str(running_.dir)
     for process in psutil.process_iter(["cmdline"]):
         if "sandbox.provider" in (process.info["cmdline"] or []):

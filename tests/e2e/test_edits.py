@@ -213,7 +213,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
             },
         ),
         "onDemand": Edit(
-            round=5, change={"onDemand": False}, refused="neither a spot nor an on-demand"
+            round=6, change={"onDemand": False}, refused="neither a spot nor an on-demand"
         ),
     }
 

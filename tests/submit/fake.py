@@ -261,4 +261,4 @@ def session(home: Any, backend: FakeBatch) -> Any:
     from submit.session import Session  # noqa: PLC0415 # the modules above are the pure ones
 
     environ = {"RUNFLEET_HOME": str(home), "USER": "ada"}
-    return Session(environ=environ, cwd=home, clock=backend.clock, connect=lambda _region: backend)
+    return Session(environ=environ, cwd=home, clock=backend.clock, connect=lambda _scope: backend)
