@@ -17,6 +17,7 @@ import psutil
 import pytest
 import yaml
 
+from sandbox.inventory import list_account
 from sandbox.provider.plugin import install
 from sandbox.testing import Running, running
 from submit.fleet import Fleet, parse_fleet
@@ -43,42 +44,9 @@ class Account:
         found = self._pages("batch", "describe_compute_environments", "computeEnvironments")
         return {e["tags"]["queue"]: e for e in found if e["tags"].get("stack") == stack}
 
-    def everything(self) -> dict[str, list[str]]:
-        """The names of all that a stack could have made, whosever it is."""
-        ids = {
-            "environments": (
-                "batch",
-                "describe_compute_environments",
-                "computeEnvironments",
-                "computeEnvironmentArn",
-            ),
-            "queues": ("batch", "describe_job_queues", "jobQueues", "jobQueueArn"),
-            "templates": (
-                "ec2",
-                "describe_launch_templates",
-                "LaunchTemplates",
-                "LaunchTemplateId",
-            ),
-            "groups": ("ec2", "describe_security_groups", "SecurityGroups", "GroupId"),
-            "rules": (
-                "ec2",
-                "describe_security_group_rules",
-                "SecurityGroupRules",
-                "SecurityGroupRuleId",
-            ),
-            "roles": ("iam", "list_roles", "Roles", "RoleName"),
-            "profiles": (
-                "iam",
-                "list_instance_profiles",
-                "InstanceProfiles",
-                "InstanceProfileName",
-            ),
-            "log groups": ("logs", "describe_log_groups", "logGroups", "logGroupName"),
-        }
-        return {
-            what: sorted(item[key] for item in self._pages(service, call, member))
-            for what, (service, call, member, key) in ids.items()
-        }
+    def everything(self) -> set[tuple[str, str]]:
+        """Kind and name of all that a stack could have made, whosever it is."""
+        return list_account(self.sandbox.env())
 
     def _pages(self, service: str, call: str, member: str) -> list[Any]:
         pages = self.sandbox.client(service).get_paginator(call).paginate()
