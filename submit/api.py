@@ -25,6 +25,7 @@ from submit.stacks import load_fleet
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
+    from submit.keeping import Details
     from submit.progress import Progress
     from submit.records import Kept
     from submit.results import Outcome
@@ -167,7 +168,10 @@ def wait(
     """
     from submit import watching  # noqa: PLC0415 # with the ledger
 
-    return watching.wait(session, kept, see=see, trouble=trouble)
+    def seen(found: list[Progress]) -> None:
+        see(found[0])
+
+    return watching.wait(session, lambda: poll(session, [kept]), see=seen, trouble=trouble)[0]
 
 
 def runs(session: Session, progress: Progress, selection: Selection | None = None) -> list[RunView]:
@@ -179,15 +183,15 @@ def runs(session: Session, progress: Progress, selection: Selection | None = Non
 
     kept = progress.kept
     chosen = list(select_runs(kept.experiment, kept.id, selection or Selection()))
-    return fetch_runs(progress, session.backend(kept.scope), chosen)
+    return fetch_runs(progress, _details(session, kept), chosen)
 
 
 def failed_runs(session: Session, progress: Progress, most: int) -> list[RunView]:
     """Some of the runs that ended badly, the first `most` that can be told: one call a job."""
-    from submit.runs import Selection, failed_indexes  # noqa: PLC0415 # not for a plan
+    from submit.runs import Selection, find_runs  # noqa: PLC0415 # not for a plan
+    from submit.states import BAD  # noqa: PLC0415 # likewise
 
-    backend = session.backend(progress.kept.scope)
-    indexes = failed_indexes(progress, backend, most)
+    indexes = find_runs(progress, _details(session, progress.kept), BAD, most)
     return runs(session, progress, Selection(runs=tuple(indexes))) if indexes else []
 
 
@@ -252,6 +256,12 @@ def results(session: Session, progress: Progress) -> list[Outcome]:
     backend = session.backend(kept.scope)
     lines = backend.search(kept.log_group, order, MARK) if order else ()
     return collect(streams, lines, order)
+
+
+def _details(session: Session, kept: Kept) -> Details:
+    from submit.keeping import Details  # noqa: PLC0415 # with the ledger
+
+    return Details(session.ledger(), session.backend(kept.scope))
 
 
 def _image(fleet: Fleet) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from submit.backends import Backend, LogLine
 from submit.experiment import Run
+from submit.keeping import Details
 from submit.progress import Progress
 from submit.runs import RunView, fetch_runs
 from submit.session import Session
@@ -51,7 +52,7 @@ def follow_logs(
     while True:
         progress = look()
         backend = session.backend(progress.kept.scope)
-        views = fetch_runs(progress, backend, runs)
+        views = fetch_runs(progress, Details(session.ledger(), backend), runs)
         for view in views:
             for line in followed.new_lines(progress.kept.log_group, view, backend):
                 yield view, line
