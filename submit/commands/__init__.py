@@ -18,6 +18,9 @@ VERBS = {
     "results": "Show the metrics that runs have printed, and their mean over the seeds.",
     "cancel": "Stop an experiment.",
     "queues": "Show the team's queues.",
+    "use": "Choose the team's stack for all that follows.",
+    "doctor": "Look at all that a submission rests on, and say what is wrong.",
+    "completion": "Print what makes the shell complete verbs, queues and experiments.",
 }
 
 
