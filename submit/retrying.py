@@ -134,6 +134,14 @@ def is_due(progress: Progress) -> bool:
     )
 
 
+def waiting_queue(progress: Progress) -> Row | None:
+    """A job of the experiment of which runs wait; None when none do."""
+    for row, counts in zip(progress.rows, progress.standing, strict=True):
+        if row.stands and counts.get(RunState.WAITING):
+            return row
+    return None
+
+
 def discover(kept: Kept, fleet: Fleet, ledger: Ledger, backend: Backend) -> int:
     """Takes jobs of the experiment into the ledger that others have sent: how many. One call a
     queue of the fleet, and one per 100 jobs that were not known.

@@ -16,7 +16,7 @@ from submit.errors import Refused, ServiceFailed
 from submit.ledger import Ledger
 from submit.pace import Pace
 from submit.plan import Job, Submission, job_chunk, job_name_prefix
-from submit.records import INTENDED, Kept, Row, Scope
+from submit.records import INTENDED, Fallback, Kept, Row, Scope
 from submit.session import Clock
 
 LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
@@ -268,7 +268,9 @@ def _row(submission: Submission, kept: Kept, job: Job, definition: str) -> Row:
     )
 
 
-def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
+def kept_experiment(
+    submission: Submission, log_group: str, now: float, fallback: Fallback | None = None
+) -> Kept:
     """What the ledger keeps of the submission's experiment."""
     return Kept(
         scope=Scope(submission.account, submission.region),
@@ -278,6 +280,7 @@ def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
         log_group=log_group,
         experiment=submission.experiment,
         created=now,
+        fallback=fallback,
     )
 
 

@@ -238,7 +238,7 @@ def test_a_full_disk_is_no_damaged_ledger(tmp_path: Path) -> None:
         (pages,) = ledger._db.execute("pragma page_count").fetchone()
         ledger._db.execute(f"pragma max_page_count = {pages}")
         many = [kept(f"e{number}") for number in range(500)]
-        with pytest.raises(ServiceFailed, match="can't be written: .*disk is full") as err:
+        with pytest.raises(ServiceFailed, match=r"can't be written: .*disk is full") as err:
             intend(ledger, *many)
         assert err.value.hint.startswith("df -h")
     with Ledger(tmp_path) as ledger:

@@ -289,8 +289,9 @@ def test_cancel_takes_one_call_and_leaves_what_is_over(tmp_path: Path) -> None:
     made = World(tmp_path, in_chunks(GRID, "0-2", "3-5", "6-7"))
     made.backend.end("job-1", ("SUCCEEDED", None))
     with made.session:
-        before = api.cancel(made.session, made.kept)
-        assert before.counts == {RunState.WAITING: 5, RunState.DONE: 3}
+        stopped = api.cancel(made.session, made.kept)
+        assert (stopped.runs, stopped.left) == (5, 0)
+        assert stopped.before.counts == {RunState.WAITING: 5, RunState.DONE: 3}
         assert made.backend.calls.count("TerminateJobs") == 1
         assert made.look().counts == {RunState.DONE: 3, RunState.CANCELLED: 5}
 
