@@ -12,6 +12,8 @@ from submit import api
 from submit.commands.options import (
     Parsed,
     complete_queue,
+    fallback_of,
+    fallback_options,
     fleet_option,
     json_option,
     stack_option,
@@ -129,6 +131,7 @@ def _variable(text: str) -> tuple[str, str]:
     show_default=True,
     help="Further tries when the machine is taken away; a command that fails gets none.",
 )
+@fallback_options
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
 @click.option("--group", metavar="TEXT", default="", help="W&B group.  [default: the experiment]")
 @click.option("--again", is_flag=True, help="Once more what was sent before, as a new experiment.")
@@ -146,9 +149,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     _check_given(ctx, given)
     with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
-        plan = api.plan(session, _experiment(ctx, given), given["queue"])
+        fallback = fallback_of(given["fallback"], given["after"])
+        plan = api.plan(session, _experiment(ctx, given), given["queue"], fallback)
         if given["again"]:
-            plan = api.plan(session, api.next_generation(session, plan), given["queue"])
+            again = api.next_generation(session, plan)
+            plan = api.plan(session, again, given["queue"], fallback)
         if given["dry_run"]:
             if given["as_json"]:
                 show_json(requests(plan))
