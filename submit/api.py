@@ -22,6 +22,7 @@ from submit.fleet import Fleet
 from submit.plan import Submission, plan_submission
 from submit.session import Session
 from submit.stacks import load_fleet
+from submit.tracking.wanted import wandb_secret, with_tracking
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
@@ -52,6 +53,7 @@ __all__ = [
     "results",
     "runs",
     "send",
+    "store_wandb_key",
     "wait",
 ]
 
@@ -79,6 +81,7 @@ def plan(session: Session, experiment: Experiment, queue: str) -> Plan:
         fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
     if not experiment.image:
         experiment = msgspec.structs.replace(experiment, image=_image(fleet))
+    experiment = with_tracking(experiment, fleet, lambda: bool(_wandb_key(session)))
     submission = plan_submission(experiment, fleet, queue, user=session.user)
     return Plan(submission=submission, fleet=fleet)
 
@@ -252,6 +255,22 @@ def results(session: Session, progress: Progress) -> list[Outcome]:
     backend = session.backend(kept.scope)
     lines = backend.search(kept.log_group, order, MARK) if order else ()
     return collect(streams, lines, order)
+
+
+def store_wandb_key(session: Session, key: str) -> None:
+    """Runs of the stack that start from now on have that key of Weights & Biases.
+
+    Raises Refused for a stack that has no secret for it.
+    """
+    from submit.tracking.secret import put_secret  # noqa: PLC0415 # speaks boto3
+
+    put_secret(wandb_secret(load_fleet(session)), key)
+
+
+def _wandb_key(session: Session) -> str | None:
+    from submit.tracking.keys import find_key  # noqa: PLC0415 # reads files
+
+    return find_key(None, session.environ)
 
 
 def _image(fleet: Fleet) -> str:

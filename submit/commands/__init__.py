@@ -18,6 +18,7 @@ VERBS = {
     "results": "Show the metrics that runs have printed, and their mean over the seeds.",
     "cancel": "Stop an experiment.",
     "queues": "Show the team's queues.",
+    "wandb": "Track runs with Weights & Biases.",
 }
 
 
