@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from submit.errors import Refused, WrongUse
 
 DEFAULT_BASE_URL = "https://api.wandb.ai"
+PUBLIC_HOSTS = ("api.wandb.ai", "api.forge.coreweave.com")
+"""Names of the public server: netrc may have either, by the version of wandb that wrote it."""
 OTHERS = 0o077
 """Rights of group and others to a file."""
 _SHORTEST = 40
@@ -84,7 +86,10 @@ def _netrc_key(path: Path, url: str) -> str | None:
             f"{path} can't be read: {getattr(err, 'strerror', None) or 'it is no UTF-8 text'}",
             "export WANDB_API_KEY=…",
         ) from err
-    found = known.hosts.get(urlsplit(url).netloc)  # not `default`: it is no key of W&B's
+    host = urlsplit(url).netloc
+    names = PUBLIC_HOSTS if host in PUBLIC_HOSTS else (host,)
+    # Not `default`: it is no key of W&B's.
+    found = next((known.hosts[name] for name in names if name in known.hosts), None)
     if not found or not found[2]:
         return None
     if status.st_uid not in {os.getuid(), 0} or status.st_mode & OTHERS:
