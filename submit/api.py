@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import ServiceFailed, WrongUse
+from submit.errors import ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
 from submit.fleet import Fleet
 from submit.plan import Submission, plan_submission
@@ -27,12 +27,14 @@ from submit.tracking.wanted import wandb_secret, with_tracking
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
+    from submit.findings import Finding
     from submit.interquartile import Interquartile
     from submit.progress import Progress
     from submit.records import Kept
     from submit.results import Outcome, Parameters
     from submit.runs import RunView, Selection
     from submit.sending import Delivery
+    from submit.sources import Source
 
 __all__ = [
     "Axis",
@@ -43,11 +45,15 @@ __all__ = [
     "Session",
     "Summary",
     "cancel",
+    "complete_experiments",
+    "complete_queues",
     "draw_curves",
+    "examine",
     "experiments",
     "failed_runs",
     "find",
     "follow",
+    "in_use",
     "known",
     "log",
     "next_generation",
@@ -61,6 +67,7 @@ __all__ = [
     "send",
     "store_wandb_key",
     "summarize",
+    "use",
     "wait",
 ]
 
@@ -75,6 +82,60 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def queues(session: Session) -> Fleet:
     """The fleet of the stack."""
     return load_fleet(session)
+
+
+def use(
+    session: Session, stack: str | None, *, published: bool = False, region: str = ""
+) -> Fleet | None:
+    """Makes that stack the one that is meant wherever none is named; None: none any more.
+
+    It is looked for in the Pulumi project at hand, and where there is none, or when it is
+    `published`, in SSM, in `region`. The fleet that was found there. Raises WrongUse and
+    ServiceFailed when there is none; then nothing has changed.
+    """
+    from submit import using  # noqa: PLC0415 # not for a plan
+    from submit.sources import Output, Parameters  # noqa: PLC0415 # likewise
+    from submit.stacks import find_project, read_source  # noqa: PLC0415 # likewise
+
+    if stack is None:
+        using.use(session, None)
+        return None
+    project = None if published or region else find_project(session)
+    if project:
+        source: Output | Parameters = Output(project=str(project.resolve()), stack=stack)
+        fleet = read_source(session, source, fresh=True)
+    else:
+        fleet = read_source(session, Parameters(stack=stack, region=region), fresh=True)
+        source = Parameters(stack=stack, region=fleet.region)
+    using.use(session, source)
+    return fleet
+
+
+def in_use(session: Session) -> Source | None:
+    """What `use` has remembered."""
+    from submit.using import used  # noqa: PLC0415 # not for a plan
+
+    return used(session)
+
+
+def examine(session: Session) -> Iterator[Finding]:
+    """Whether all that a submission rests on is as it should be, each thing as it is known."""
+    from submit import doctor  # noqa: PLC0415 # with AWS
+
+    return doctor.examine(session)
+
+
+def complete_queues(session: Session) -> list[str]:
+    """Names of queues, as they were when the fleet was last asked for; no process, no call."""
+    from submit.stacks import last_known  # noqa: PLC0415 # with the file system
+
+    fleet = last_known(session)
+    return sorted(fleet.queues) if fleet else []
+
+
+def complete_experiments(session: Session) -> list[tuple[str, str]]:
+    """Ids and names of experiments, the newest first."""
+    return [(kept.id, kept.name) for kept in session.ledger().experiments()]
 
 
 def plan(session: Session, experiment: Experiment, queue: str) -> Plan:
@@ -118,6 +179,22 @@ def send(
     `tell` is told how many of how many jobs are done, `note` why it takes its time. Raises ServiceFailed with what was sent
     until then; the same call goes on.
     """
+    try:
+        return _deliver(session, plan, tell, note)
+    except ServiceFailed as err:
+        newer = _planned_anew(session, plan) if err.slug == "aws-ClientException" else None
+        if newer is None:
+            raise
+        note(f"the queue {plan.submission.queue_name} is another one now; sending to that")
+    return _deliver(session, newer, tell, note)
+
+
+def _deliver(
+    session: Session,
+    plan: Plan,
+    tell: Callable[[int, int], None],
+    note: Callable[[str], None],
+) -> Delivery:
     from submit.sending import deliver, kept_experiment  # noqa: PLC0415 # with the ledger
 
     submission = plan.submission
@@ -131,6 +208,24 @@ def send(
         tell=tell,
         note=note,
     )
+
+
+def _planned_anew(session: Session, plan: Plan) -> Plan | None:
+    """The plan for the fleet as it is now, if its queue was replaced since the one was read that
+    this plan was made for.
+    """
+    if session.fleet:
+        return None
+    before = plan.submission
+    try:
+        fleet = load_fleet(session, fresh=True)
+    except SubmitError:
+        return None  # what AWS said of the job is what matters
+    queue = fleet.queues.get(before.queue_name)
+    if queue is None or queue.arn == before.queue_arn:
+        return None
+    after = plan_submission(before.experiment, fleet, before.queue_name, user=session.user)
+    return Plan(submission=after, fleet=fleet)
 
 
 def experiments(session: Session) -> list[Kept]:

@@ -19,6 +19,9 @@ VERBS = {
     "cancel": "Stop an experiment.",
     "queues": "Show the team's queues.",
     "wandb": "Track runs with Weights & Biases.",
+    "use": "Choose the team's stack for all that follows.",
+    "doctor": "Look at all that a submission rests on, and say what is wrong.",
+    "completion": "Print what makes the shell complete verbs, queues and experiments.",
 }
 
 

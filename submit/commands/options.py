@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submit.errors import WrongUse
+from submit import api
+from submit.errors import SubmitError, WrongUse
 from submit.session import Session
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from submit.runs import Selection
 
 
@@ -34,10 +37,33 @@ class Parsed(click.ParamType[Any]):
             ) from err
 
 
+def complete_queue(ctx: click.Context, _param: click.Parameter, start: str) -> list[str]:
+    """Names of queues that begin so; none where no fleet is known."""
+    try:
+        with Session(fleet=ctx.params.get("fleet"), stack=ctx.params.get("stack")) as session:
+            return [name for name in api.complete_queues(session) if name.startswith(start)]
+    except SubmitError:  # a person is typing: nothing to complete, and nobody to tell
+        return []
+
+
+def complete_experiment(
+    _ctx: click.Context, _param: click.Parameter, start: str
+) -> list[CompletionItem]:
+    """Ids of experiments that begin so, the newest first, with their names; and `latest`."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 # while a person types
+
+    try:
+        with Session() as session:
+            known = [("latest", "the one sent last"), *api.complete_experiments(session)]
+    except SubmitError:  # likewise
+        return []
+    return [CompletionItem(name, help=help_) for name, help_ in known if name.startswith(start)]
+
+
 stack_option = click.option(
     "--stack",
     metavar="TEAM",
-    help="The Pulumi stack.  [default: RUNFLEET_STACK, else the selected one]",
+    help="The stack.  [default: RUNFLEET_STACK, `submit use`, or the selected one]",
 )
 fleet_option = click.option(
     "--fleet",
@@ -45,7 +71,9 @@ fleet_option = click.option(
     help="A file with the fleet document (- for standard input).  [default: RUNFLEET_FLEET]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-experiment_argument = click.argument("experiment", metavar="EXPERIMENT")
+experiment_argument = click.argument(
+    "experiment", metavar="EXPERIMENT", shell_complete=complete_experiment
+)
 
 
 def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:

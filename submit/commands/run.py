@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submit import api
-from submit.commands.options import Parsed, fleet_option, json_option, stack_option
+from submit.commands.options import (
+    Parsed,
+    complete_queue,
+    fleet_option,
+    json_option,
+    stack_option,
+)
 from submit.commands.planned import print_dry_run, print_summary, requests
 from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
 from submit.errors import WrongUse
@@ -61,7 +67,12 @@ def _variable(text: str) -> tuple[str, str]:
     "where it says {name} or {seed} it gets them there instead. A comma within a value is "
     r"written \, and a backslash \\.",
 )
-@click.option("--queue", metavar="QUEUE", help="Where to run: one of `submit queues`.")
+@click.option(
+    "--queue",
+    metavar="QUEUE",
+    shell_complete=complete_queue,
+    help="Where to run: one of `submit queues`.",
+)
 @click.option(
     "--seeds", type=Parsed("seeds", parse_seeds), help="3 (the seeds 1, 2, 3), 1,5,7 or 1..10."
 )

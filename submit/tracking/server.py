@@ -82,7 +82,7 @@ def numbers(logged: Mapping[str, Any]) -> Metrics:
 
 @contextlib.contextmanager
 def _asking(environ: Mapping[str, str], path: str) -> Iterator[Any]:
-    """wandb's public API, with the key that is found; its helper process ends with it.
+    """Wandb's public API, with the key that is found; its helper process ends with it.
 
     Whatever goes wrong within is told in words.
     """

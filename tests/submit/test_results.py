@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submit.experiment import Axis, Experiment, iter_runs
 from submit.errors import WrongUse
+from submit.experiment import Axis, Experiment, iter_runs
 from submit.results import (
     MARK,
     Outcome,
