@@ -13,7 +13,8 @@ from submit.errors import Refused, ServiceFailed, WrongUse
 from submit.experiment import ID_LENGTH, nth_run, run_count
 from submit.records import Kept
 from submit.results import Metrics, Outcome, outcome
-from submit.tracking.keys import find_key
+from submit.tracking.keys import base_url, find_key
+from submit.tracking.records import Tracked
 
 OUR_IDS = f"^[a-z2-7]{{{ID_LENGTH}}}-[0-9]+$"
 """Run ids that submit gives (submit.experiment.wandb_run_id)."""
@@ -21,14 +22,6 @@ AT_ONCE = 200
 """Runs of one answer."""
 CURVE_POINTS = 500
 TIMEOUT_S = 30
-
-
-class Tracked(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of ours at W&B: which it is, and how W&B saw it end."""
-
-    experiment: str
-    index: int
-    state: str
 
 
 def fetch_tracked(environ: Mapping[str, str], path: str, states: Sequence[str]) -> list[Tracked]:
@@ -62,6 +55,7 @@ def fetch_outcomes(
             if experiment != kept.id or not number.isdecimal() or int(number) >= count:
                 continue
             last = numbers(run.summary_metrics)
+            last.pop("_step", None)
             said = run.history(samples=CURVE_POINTS, pandas=False) if curves else []
             one = outcome(nth_run(kept.experiment, int(number), kept.id), [[*map(numbers, said)]])
             if last:
@@ -105,7 +99,10 @@ def _asking(environ: Mapping[str, str], path: str) -> Iterator[Any]:
             "no-wandb", f"{err.name} is not installed", "pip install 'runfleet[wandb]'"
         ) from err
     try:
-        yield wandb.Api(api_key=key, timeout=TIMEOUT_S)
+        where = {"entity": parts[0], "project": parts[1]}
+        if environ.get("WANDB_BASE_URL"):
+            where["base_url"] = base_url(environ)
+        yield wandb.Api(where, api_key=key, timeout=TIMEOUT_S)
     # The API lets a server's odd answers through as whatever Python makes of them.
     except Exception as err:
         raise _in_words(err, path) from err
@@ -117,7 +114,8 @@ def _in_words(err: Exception, path: str) -> Exception:
     from wandb.errors import AuthenticationError  # noqa: PLC0415 # loaded by then
 
     said = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
-    if isinstance(err, AuthenticationError):
+    # wandb calls it so, too, when nobody answers.
+    if isinstance(err, AuthenticationError) and "did not respond" not in said:
         return ServiceFailed(
             "wandb-key", f"Weights & Biases refuses the key: {said}", "wandb login --relogin"
         )
