@@ -19,7 +19,7 @@ from submit.experiment import Experiment, check_experiment, experiment_id, run_c
 from submit.fleet import Fleet, Queue
 from submit.ranges import count_ranges, split_ranges
 from submit.resources import JobResources, resolve_resources
-from submit.runside import encode_grid, encode_runs, script
+from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
 
 MAX_ARRAY_SIZE = 10_000
 MAX_OVERRIDES = 8192
@@ -116,7 +116,7 @@ def plan_submission(
 
     constant = encode_grid(experiment) | dict(experiment.environment)
     # For people, and no part of the identity: never in the definition.
-    own = {"WANDB_RUN_GROUP": constant.pop("WANDB_RUN_GROUP")}
+    own = {name: constant.pop(name) for name in FOR_PEOPLE if name in constant}
     # The grid travels with the job while it is short, so that experiments share a definition.
     room = MAX_OVERRIDES - _overrides_length(own | constant | encode_runs(""))
     inline = room >= min(len(wanted), len(every_run))
