@@ -144,7 +144,6 @@ class Job:
         "attempts",
         "blocked_ms",
         "cancelled",
-        "container",
         "created_ms",
         "ended",
         "id",
@@ -152,6 +151,7 @@ class Job:
         "name",
         "nodes",
         "parent",
+        "ran",
         "spec",
         "started_ms",
         "status",
@@ -175,7 +175,8 @@ class Job:
         self.blocked_ms: int | None = None
         """Since when it has been RUNNABLE with a reason why it can't start."""
         self.attempts: list[dict[str, Any]] = []
-        self.container: dict[str, Any] = {}
+        self.ran: dict[str, Any] = {}
+        """Where it runs or ran, and how its containers ended; as the last of its attempts."""
         self.cancelled = False
         self.terminated = False
         self.stop: str | None = None

@@ -202,7 +202,7 @@ GROUP = {"targetNodes": "0:1", "container": CONTAINER}
         ({"nodeRangeProperties": [GROUP | {"targetNodes": "0"}]}, "leave out node 1"),
         ({"nodeRangeProperties": [GROUP | {"targetNodes": "0:2"}]}, "targetNodes"),
         ({"nodeRangeProperties": [GROUP | {"targetNodes": "all"}]}, "targetNodes"),
-        ({"nodeRangeProperties": [{"targetNodes": "0:1"}]}, "container must be provided"),
+        ({"nodeRangeProperties": [{"targetNodes": "0:1"}]}, "one of container and ecsProperties"),
         (
             {
                 "nodeRangeProperties": [
