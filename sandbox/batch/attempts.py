@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sandbox.batch import limits
 from sandbox.batch.account import DEFAULT_LOG_GROUP, Account
+from sandbox.batch.containers import ContainerExecutor
 from sandbox.batch.executor import Attempt, Executor, Outcome
 from sandbox.batch.machines import Machine, Need
 from sandbox.batch.placement import need_of
@@ -102,7 +103,7 @@ def run(
     running: Running,
     *,
     account: Account,
-    executor: Executor,
+    executor: Executor | ContainerExecutor,
     conditions: Conditions,
     work_dir: Path,
     started: Callable[[Part, int], None],
@@ -229,7 +230,7 @@ def _run(
     running: Running,
     part: Part,
     account: Account,
-    executor: Executor,
+    executor: Executor | ContainerExecutor,
     work_dir: Path,
     started: Callable[[int], None],
 ) -> Outcome:

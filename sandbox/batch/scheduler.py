@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sandbox.batch import attempts, dependencies, nodes, shares, states, turns
 from sandbox.batch.attempts import MAIN_ENDED, TIMED_OUT, Ended, Running
+from sandbox.batch.containers import ContainerExecutor
 from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.machines import Machine, Machines
@@ -38,7 +39,7 @@ class Scheduler:
     def __init__(
         self,
         store: Store,
-        executor: Executor,
+        executor: Executor | ContainerExecutor,
         machines: Machines,
         conditions: Conditions,
         *,

@@ -35,7 +35,7 @@ def containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
     if "container" in spec:
         return [defaults | spec["container"]]
     task = spec["ecsProperties"]["taskProperties"][0]
-    return [defaults | container | _roles(task) for container in task["containers"]]
+    return [defaults | container | _shared(task) for container in task["containers"]]
 
 
 def check_definition(properties: dict[str, Any], check_container: CheckContainer) -> None:
@@ -51,8 +51,7 @@ def check_definition(properties: dict[str, Any], check_container: CheckContainer
     _check_mode("pidMode", task.get("pidMode"), _PID)
     _check_containers(task["containers"])
     for container in task["containers"]:
-        shared = {"volumes": task.get("volumes", [])}
-        check_container(container | shared | _roles(task))
+        check_container(container | _shared(task))
 
 
 def check_overrides(properties: dict[str, Any], overrides: dict[str, Any]) -> None:
@@ -89,9 +88,13 @@ def merge(
     return {"taskProperties": [task | {"containers": merged}]}
 
 
-def _roles(task: dict[str, Any]) -> dict[str, Any]:
-    """A task's roles are each container's, by the names that containers use."""
-    pairs = (("jobRoleArn", "taskRoleArn"), ("executionRoleArn", "executionRoleArn"))
+def _shared(task: dict[str, Any]) -> dict[str, Any]:
+    """A task's roles and volumes are each container's, by the names that containers use."""
+    pairs = (
+        ("jobRoleArn", "taskRoleArn"),
+        ("executionRoleArn", "executionRoleArn"),
+        ("volumes", "volumes"),
+    )
     return {own: task[theirs] for own, theirs in pairs if task.get(theirs)}
 
 
