@@ -54,11 +54,13 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     return {"jobDefinitionName": name, "jobDefinitionArn": arn, "revision": revision}
 
 
-def deregister(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+def deregister(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """DeregisterJobDefinition: running jobs go on, new ones are refused."""
     if ":" not in request["jobDefinition"].rpartition("/")[2]:
         raise ClientError("jobDefinition must be name:revision or an ARN")
-    store.definition(request["jobDefinition"])["status"] = "INACTIVE"
+    definition = store.definition(request["jobDefinition"])
+    definition["status"] = "INACTIVE"
+    store.inactive.setdefault(definition["jobDefinitionArn"], now_ms)
     return {}
 
 
@@ -74,6 +76,7 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
             for name, revisions in sorted(store.definitions.items())
             if names is None or name in names
             for definition in reversed(revisions)
+            if definition
         ]
     if "status" in request:
         found = [d for d in found if d["status"] == request["status"]]

@@ -289,6 +289,11 @@ def _merge_container(
     container["resourceRequirements"] = [
         {"type": kind, "value": value} for kind, value in requirements.items()
     ]
+    for kind, old in (("VCPU", "vcpus"), ("MEMORY", "memory")):
+        if overrides.get(old) and container.get(old) and kind not in requirements:
+            container[old] = overrides[
+                old
+            ]  # else it is ignored (API Reference, ContainerOverrides)
     container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
     return container
 
@@ -355,6 +360,8 @@ def _check_overrides(overrides: dict[str, Any]) -> None:
     check_environment(overrides.get("environment", []))
     check_command(overrides.get("command", []))
     check_requirements(overrides.get("resourceRequirements", []))
+    limits.VCPUS.check(overrides.get("vcpus", 1))
+    limits.MEMORY_MIB.check(overrides.get("memory", limits.MEMORY_MIB.at_least))
 
 
 def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:

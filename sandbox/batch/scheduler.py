@@ -19,7 +19,7 @@ from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.machines import Machine, Machines
 from sandbox.batch.placement import Placement, needs_of, place, vcpus
-from sandbox.batch.retention import forget
+from sandbox.batch.retention import forget, forget_definitions
 from sandbox.batch.retries import grants_retry
 from sandbox.batch.sequence import Part
 from sandbox.batch.store import Array, Job, Resource, Store
@@ -148,6 +148,7 @@ class Scheduler:
         self._tend_machines(now)
         if now >= self._next_forgetting_ms:
             forget(self._store, now)
+            forget_definitions(self._store, now)
             self._next_forgetting_ms = now + FORGETTING_MS
         self.machines.next_round()
         self._coming = 0

@@ -111,7 +111,7 @@ class Batch:
             "DeleteSchedulingPolicy": lambda r: shares.delete(store, r),
             "GetJobQueueSnapshot": lambda r: turns.snapshot(store, r, now()),
             "RegisterJobDefinition": lambda r: definitions.register(store, r),
-            "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
+            "DeregisterJobDefinition": lambda r: definitions.deregister(store, r, now()),
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
             "DescribeJobs": lambda r: jobs.describe(store, r, self._seen),

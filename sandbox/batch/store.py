@@ -241,8 +241,10 @@ class Store:
         self.environments: dict[str, Resource] = {}
         self.queues: dict[str, Resource] = {}
         self.policies: dict[str, Resource] = {}
-        self.definitions: dict[str, list[dict[str, Any]]] = {}
-        """By name, all revisions; revision N at N - 1."""
+        self.definitions: dict[str, list[dict[str, Any] | None]] = {}
+        """By name, all revisions; revision N at N - 1, None once it has vanished."""
+        self.inactive: dict[str, int] = {}
+        """By ARN, since when a definition is INACTIVE, in milliseconds."""
         self.jobs: dict[str, Job] = {}
         self.tags: dict[str, dict[str, str]] = {}
         self.waiting: dict[str, deque[Job]] = {}
@@ -317,7 +319,7 @@ class Store:
         if revision:
             exists = revision.isascii() and revision.isdigit() and int(revision) <= len(revisions)
             return revisions[int(revision) - 1] if exists and int(revision) else None
-        active = [d for d in revisions if d["status"] == "ACTIVE"]
+        active = [d for d in revisions if d and d["status"] == "ACTIVE"]
         return active[-1] if active else None
 
     def definition(self, name_or_arn: str) -> dict[str, Any]:

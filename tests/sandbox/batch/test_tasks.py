@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.batch.test_limits import refused
 from tests.sandbox.conftest import World, trust, until
 
@@ -153,6 +154,7 @@ def test_containers_begin_in_their_order_each_with_its_own_variables_and_log(wor
     assert "container" not in job
 
 
+@proves("containers of a task")
 def test_the_end_of_an_essential_container_ends_the_others(world: World) -> None:
     job, found = run(
         world,
