@@ -97,9 +97,7 @@ class Protocol:
         """
         answer = without_none(answer)
         if operation.output_shape is not None:
-            # AWS itself sends empty tag maps, which the model gives a least size.
-            found = _faults(operation.output_shape, answer, "")
-            faults = [fault for fault in found if " has a size of 0" not in fault]
+            faults = list(_faults(operation.output_shape, answer, ""))
             if faults:
                 raise ServerError(f"{operation.name}: {'; '.join(faults)}")
         return json.dumps(answer).encode()
@@ -140,7 +138,8 @@ def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
         for number, item in enumerate(value):
             yield from _faults(shape.member, item, f"{path}[{number}]")
     elif isinstance(shape, MapShape):
-        yield from _size_faults(shape, len(value), "size", path)
+        if value:  # AWS takes and sends empty tags, which the model gives a least size
+            yield from _size_faults(shape, len(value), "size", path)
         for key, item in value.items():
             yield from _faults(shape.key, key, f"{path}.{key}")
             yield from _faults(shape.value, item, f"{path}.{key}")

@@ -52,6 +52,14 @@ def test_an_unknown_member_is_named(world: Any) -> None:
     assert "jbos is not a member of DescribeJobsRequest" in answer["message"]
 
 
+def test_empty_tags_are_no_tags(world: Any) -> None:
+    """The model gives them a least size; clients send them all the same, and AWS takes them."""
+    job_id = world.submit("true", tags={})
+    assert world.over(job_id)["tags"] == {}
+    arn = world.definition("untagged", tags={})
+    assert world.batch.list_tags_for_resource(resourceArn=arn)["tags"] == {}
+
+
 def test_all_faults_are_told_at_once(world: Any) -> None:
     _, _, answer = call(world, "/v1/submitjob", b'{"jobName": 3, "arrayProperties": {"size": "x"}}')
     for part in ("jobQueue is required", "jobDefinition is required", "jobName", "size"):
