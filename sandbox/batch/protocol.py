@@ -138,11 +138,7 @@ def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
         for number, item in enumerate(value):
             yield from _faults(shape.member, item, f"{path}[{number}]")
     elif isinstance(shape, MapShape):
-        if value:  # AWS takes and sends empty tags, which the model gives a least size
-            yield from _size_faults(shape, len(value), "size", path)
-        for key, item in value.items():
-            yield from _faults(shape.key, key, f"{path}.{key}")
-            yield from _faults(shape.value, item, f"{path}.{key}")
+        yield from _map_faults(shape, value, path)
     elif isinstance(shape, StringShape):
         yield from _size_faults(shape, len(value), "length", path)
         yield from _text_faults(shape, value, path)
@@ -151,6 +147,14 @@ def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
         bits = {"integer": 31, "long": 63}.get(shape.type_name)
         if bits and not -(1 << bits) <= value < 1 << bits:
             yield f"{path} does not fit into {shape.type_name}"
+
+
+def _map_faults(shape: MapShape, value: dict[str, Any], path: str) -> Iterator[str]:
+    if value:  # AWS takes and sends empty tags, which the model gives a least size
+        yield from _size_faults(shape, len(value), "size", path)
+    for key, item in value.items():
+        yield from _faults(shape.key, key, f"{path}.{key}")
+        yield from _faults(shape.value, item, f"{path}.{key}")
 
 
 def _is_of(kind: str, value: Any) -> bool:

@@ -54,6 +54,11 @@ RULES: Mapping[str, Rule] = {
         "only sizes change in place without the service-linked role and a newer strategy",
         "User Guide, Updating compute environments",
     ),
+    "infrastructure update": Rule(
+        "another type, image or role makes new instances; jobs on the old ones have "
+        "jobExecutionTimeoutMinutes, or none with terminateJobsOnUpdate, and are retried",
+        "User Guide, Infrastructure updates",
+    ),
     "no scaling down by hand": Rule(
         "desiredvCpus can't be lowered", "API Reference, ComputeResourceUpdate"
     ),

@@ -24,6 +24,8 @@ class Resource:
         self.name = name
         self.arn = arn
         self.detail = detail
+        self.replace_after_s: float | None = None
+        """Its instances are to be replaced, and may keep their jobs for so long."""
         self.faults: list[str] = []
         """What makes it INVALID when its current change is through."""
 

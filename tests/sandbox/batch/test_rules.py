@@ -78,6 +78,37 @@ def test_desired_vcpus_are_not_lowered(world: World) -> None:
     )
 
 
+@proves("infrastructure update")
+@pytest.mark.parametrize("terminate", [True, False])
+def test_an_update_of_the_machines_ends_what_runs_on_the_old_ones(
+    world: World, tmp_path: Path, *, terminate: bool
+) -> None:
+    """At once, or after the minutes that the policy grants; the job gets its next attempt."""
+    name = f"renewed-{terminate}".lower()
+    world.environment(name)
+    world.queue(name, name)
+    script = f"test -e {tmp_path}/seen && exit 0; touch {tmp_path}/seen; sleep 60"
+    job_id = world.submit("sh", "-c", script, jobQueue=name, retryStrategy={"attempts": 2})
+    until((tmp_path / "seen").exists)
+    world.batch.update_compute_environment(
+        computeEnvironment=name,
+        computeResources={"maxvCpus": 8, "instanceTypes": ["c7g.medium"]},
+        updatePolicy={"terminateJobsOnUpdate": terminate, "jobExecutionTimeoutMinutes": 30},
+    )
+    until(lambda: world.environment_detail(name)["status"] == "VALID")
+    if not terminate:
+        world.sandbox.advance(29 * 60)
+        time.sleep(0.6)  # two ticks
+        assert world.job(job_id)["status"] == "RUNNING"
+        world.sandbox.advance(2 * 60)
+    job = world.over(job_id)
+    assert job["status"] == "SUCCEEDED"
+    assert [a["statusReason"][:18] for a in job["attempts"]] == [
+        "Host EC2 (instance",
+        "Essential containe",
+    ]
+
+
 @proves("one change at a time")
 def test_what_is_being_changed_takes_no_other_change(world: World) -> None:
     store = world.sandbox.app.batch().store
