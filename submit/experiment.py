@@ -64,8 +64,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command over a grid of parameters and seeds, in an image, with resources.
 
     An empty `image` is the fleet's, and is filled in before anything else is made of it.
-    `name` and `group` are for people and are not part of the identity. `retries` counts
-    further attempts after a lost machine. `generation` is above 0 when the same request was
+    `name` and `group`, and where Weights & Biases files its runs (`project`, `entity`), are for
+    people and are not part of the identity. `retries` counts further attempts after a lost machine. `generation` is above 0 when the same request was
     wanted again.
     """
 
@@ -80,6 +80,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     generation: int = 0
     name: str = ""
     group: str = ""
+    project: str = ""
+    entity: str = ""
 
 
 def check_experiment(experiment: Experiment) -> None:
@@ -105,7 +107,7 @@ def check_experiment(experiment: Experiment) -> None:
 
 def experiment_id(experiment: Experiment) -> str:
     """The digest of the request, 12 characters a-z2-7: the same request, the same id."""
-    identity = msgspec.structs.replace(experiment, name="", group="")
+    identity = msgspec.structs.replace(experiment, name="", group="", project="", entity="")
     digest = hashlib.sha256(msgspec.json.encode(identity, order="sorted")).digest()
     bits = int.from_bytes(digest[:8], "big")
     return "".join(_BASE32[bits >> shift & 31] for shift in range(59, 59 - 5 * ID_LENGTH, -5))
@@ -255,6 +257,8 @@ def _check_axes(axes: tuple[Axis, ...]) -> None:
 def _check_once(experiment: Experiment) -> None:
     """A variable has one value: from --env, or from a secret."""
     names = [name for name, _ in experiment.environment] + list(experiment.secrets)
+    names += ["WANDB_PROJECT"] if experiment.project else []
+    names += ["WANDB_ENTITY"] if experiment.entity else []
     for name in names:
         if names.count(name) > 1:
             raise WrongUse(

@@ -19,7 +19,7 @@ from submit.experiment import Experiment, check_experiment, experiment_id, run_c
 from submit.fleet import Fleet, Queue
 from submit.ranges import count_ranges, split_ranges
 from submit.resources import JobResources, resolve_resources
-from submit.runside import encode_grid, encode_runs, script
+from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
 
 MAX_ARRAY_SIZE = 10_000
 MAX_OVERRIDES = 8192
@@ -29,6 +29,8 @@ MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
+USER_TAG = "runfleet:user"
+"""A job's tag that says who has sent it."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
 _JOB_NAME_LENGTH = 128
 
@@ -97,8 +99,10 @@ def plan_submission(
     user: str,
     runs: str | None = None,
     number: int = 0,
+    tries: int | None = None,
 ) -> Submission:
-    """The requests that put `runs` (all when None) of the experiment on the queue.
+    """The requests that put `runs` (all when None) of the experiment on the queue. With `tries`
+    the jobs get so many instead of the experiment's, and so the definition stays the same.
 
     Raises WrongUse and Refused for whatever AWS would refuse, or accept and then fail.
     """
@@ -112,7 +116,7 @@ def plan_submission(
 
     constant = encode_grid(experiment) | dict(experiment.environment)
     # For people, and no part of the identity: never in the definition.
-    own = {"WANDB_RUN_GROUP": constant.pop("WANDB_RUN_GROUP")}
+    own = {name: constant.pop(name) for name in FOR_PEOPLE if name in constant}
     # The grid travels with the job while it is short, so that experiments share a definition.
     room = MAX_OVERRIDES - _overrides_length(own | constant | encode_runs(""))
     inline = room >= min(len(wanted), len(every_run))
@@ -140,6 +144,7 @@ def plan_submission(
                 queue_arn=queue.arn,
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
+                tries=tries,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -156,6 +161,11 @@ def job_name(identity: str, number: int, chunk: int, label: str) -> str:
 def job_chunk(name: str) -> int:
     """The chunk that a job of that name has; what people read in the name plays no part."""
     return int(name.split("-")[2])
+
+
+def job_number(name: str) -> int:
+    """Likewise the submission that it belongs to."""
+    return int(name.split("-")[1])
 
 
 def job_name_prefix(identity: str, number: int | None = None) -> str:
@@ -220,15 +230,7 @@ def _definition(
         "type": "container",
         "platformCapabilities": ["EC2"],
         "containerProperties": container,
-        "retryStrategy": {
-            "attempts": experiment.retries + 1,
-            # A lost machine is worth another try, a bug is not. No rule that matches means
-            # retry, so the last rule catches all.
-            "evaluateOnExit": [
-                {"onStatusReason": "Host EC2*", "action": "RETRY"},
-                {"onReason": "*", "action": "EXIT"},
-            ],
-        },
+        "retryStrategy": _retry_strategy(experiment.retries + 1),
         "propagateTags": True,
         "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
     }
@@ -250,6 +252,18 @@ def _definition(
     return Definition(name=name, request=request)
 
 
+def _retry_strategy(tries: int) -> Request:
+    return {
+        "attempts": tries,
+        # A lost machine is worth another try, a bug is not. No rule that matches means retry,
+        # so the last rule catches all.
+        "evaluateOnExit": [
+            {"onStatusReason": "Host EC2*", "action": "RETRY"},
+            {"onReason": "*", "action": "EXIT"},
+        ],
+    }
+
+
 def _job(
     *,
     name: str,
@@ -258,6 +272,7 @@ def _job(
     queue_arn: str,
     environment: dict[str, str],
     tags: dict[str, str],
+    tries: int | None,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
@@ -269,6 +284,8 @@ def _job(
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
+    if tries is not None:
+        request["retryStrategy"] = _retry_strategy(tries)
     payload = len(msgspec.json.encode(request))
     if payload > MAX_PAYLOAD_BYTES:
         raise Refused(
@@ -284,7 +301,7 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
         **fleet.tags,
         "runfleet:stack": fleet.stack,
         "runfleet:experiment": experiment_id(experiment),
-        "runfleet:user": user,
+        USER_TAG: user,
         "runfleet:name": experiment.name,
     }
     if len(tags) > MAX_TAGS:

@@ -126,7 +126,7 @@ export RUNFLEET_RUN="$run"
 export WANDB_RUN_ID="$RUNFLEET_EXPERIMENT-$run" WANDB_RESUME=allow
 
 set --
-argument='' rest=$RUNFLEET_PLAN_ARGV
+label=${WANDB_NAME:-} argument='' rest=$RUNFLEET_PLAN_ARGV
 while [ -n "$rest" ]; do
     take
     case $line in
@@ -146,8 +146,17 @@ while [ -n "$rest" ]; do
         set -- "$@" "$argument"
         argument=''
         ;;
+    '!') # a part of the run's name at W&B, which is one line of 128 characters at most
+        case $argument in
+        *"$nl"*) ;;
+        *) [ $((${#label} + ${#argument})) -gt 128 ] || label=$label$argument ;;
+        esac
+        argument=''
+        ;;
     *) fail "the job's command can't be read: $line" ;;
     esac
 done
+export WANDB_NAME="${label# }"
+[ -n "$WANDB_NAME" ] || unset WANDB_NAME # W&B finds one
 unset RUNFLEET_PLAN_RUNS RUNFLEET_PLAN_SEEDS RUNFLEET_PLAN_AXES RUNFLEET_PLAN_ARGV
 exec "$@"

@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submit.experiment import Axis, Experiment, experiment_id, nth_run, run_arguments, run_count
+from submit.experiment import (
+    Axis,
+    Experiment,
+    Run,
+    experiment_id,
+    nth_run,
+    run_arguments,
+    run_count,
+)
 from submit.ranges import decode_ranges, encode_ranges
 from submit.runside import encode_grid, encode_runs, script
 
@@ -93,8 +101,21 @@ GRID = Experiment(
     ),
     seeds=(0, 5, 6, 7, 100),
     image="i",
+    name="ppo",
     group="the paper",
+    project="atari",
+    entity="lab",
 )
+
+
+def run_name(experiment: Experiment, run: Run) -> str | None:
+    """What W&B shows of a run: all that makes it one of its kind, as far as 128 bytes go."""
+    name = experiment.name
+    for parameter, value in (*run.parameters, *([("seed", run.seed)] if experiment.seeds else [])):
+        part = f" {parameter}={value}"
+        if "\n" not in part and len((name + part).encode()) <= 128:
+            name += part
+    return name.removeprefix(" ") or None
 
 
 @pytest.mark.slow
@@ -116,6 +137,9 @@ def test_values_arrive_unchanged(shell: list[str], number: int) -> None:
         "WANDB_RUN_ID": run.wandb_run_id,
         "WANDB_RESUME": "allow",
         "WANDB_RUN_GROUP": "the paper",
+        "WANDB_NAME": run_name(GRID, run),
+        "WANDB_PROJECT": "atari",
+        "WANDB_ENTITY": "lab",
     }
 
 
@@ -156,6 +180,7 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
     arguments, environment = tell(shell, experiment, child, runs)
     assert arguments == list(run_arguments(experiment, run)[3:])
     assert environment["WANDB_RUN_ID"] == run.wandb_run_id
+    assert environment.get("WANDB_NAME") == run_name(experiment, run)
     assert environment.get("RUNFLEET_SEED") == (None if run.seed is None else str(run.seed))
 
 
@@ -205,6 +230,9 @@ def test_the_users_environment_is_left_alone() -> None:
         "PATH",
         "RUNFLEET_EXPERIMENT",
         "RUNFLEET_RUN",
+        "WANDB_ENTITY",
+        "WANDB_NAME",
+        "WANDB_PROJECT",
         "WANDB_RUN_GROUP",
         "WANDB_RUN_ID",
         "WANDB_RESUME",
