@@ -117,13 +117,14 @@ def _pattern(uri: str) -> re.Pattern[str]:
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
+    """The body's members; null is the same as not given, at every depth."""
     try:
-        parsed = json.loads(body)
+        parsed = without_none(json.loads(body))
     except (ValueError, RecursionError) as err:
         raise ClientError("Unable to parse the request: it is not JSON") from err
     if not isinstance(parsed, dict):
         raise ClientError("Unable to parse the request: it is not a JSON object")
-    return {key: value for key, value in parsed.items() if value is not None}
+    return parsed
 
 
 def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
