@@ -24,7 +24,7 @@ from submit.plan import Submission, plan_submission
 from submit.records import Fallback, Kept
 from submit.session import Session
 from submit.stacks import load_fleet
-from submit.tracking.wanted import wandb_secret, with_tracking
+from submit.tracking.wanted import LOCAL, wandb_secret, with_tracking
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
@@ -50,6 +50,7 @@ __all__ = [
     "Session",
     "Summary",
     "cancel",
+    "check_image",
     "complete_experiments",
     "complete_queues",
     "draw_curves",
@@ -187,6 +188,38 @@ def next_generation(session: Session, plan: Plan) -> Experiment:
     return experiment
 
 
+def check_image(
+    session: Session, plan: Plan, *, note: Callable[[str], None] = lambda _: None
+) -> Plan:
+    """The plan, with its image pinned to the digest that it has now: a tag that moves later does
+    not change half an experiment. What was sent before goes on with the image it began with.
+
+    `note` is told when the image's registry can't be asked. Raises Refused for an image that
+    there is not, or that is built for other machines than the queue's.
+    """
+    from submit.images.check import check_image as look  # noqa: PLC0415 # speaks HTTP
+    from submit.images.check import digest_so_far  # noqa: PLC0415 # likewise
+
+    before = plan.submission
+    if plan.fleet.account == LOCAL:
+        return plan
+    begun, digest = digest_so_far(session, before)
+    if not begun:
+        image = before.experiment.image
+        digest = look(image, plan.fleet, before.queue_name, session.environ, note)
+    if not digest:
+        return plan
+    submission = plan_submission(
+        before.experiment,
+        plan.fleet,
+        before.queue_name,
+        user=session.user,
+        tries=plan.fallback.after if plan.fallback else None,
+        digest=digest,
+    )
+    return msgspec.structs.replace(plan, submission=submission)
+
+
 def send(
     session: Session,
     plan: Plan,
@@ -258,6 +291,7 @@ def _planned_anew(session: Session, plan: Plan) -> Plan | None:
         before.queue_name,
         user=session.user,
         tries=plan.fallback.after if plan.fallback else None,
+        digest=before.digest,
     )
     return Plan(submission=after, fleet=fleet, fallback=plan.fallback)
 

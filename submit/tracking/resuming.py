@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from submit.experiment import run_count
 from submit.records import Kept
-from submit.runs import RunView
 from submit.states import OVER
 from submit.tracking.records import Tracked
+
+if TYPE_CHECKING:
+    from submit.runs import RunView
 
 STATES = ("crashed", "failed", "finished", "killed", "preempted")
 """In which a run can be at W&B when it is over."""
