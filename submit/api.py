@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from submit.sending import Delivery
     from submit.sources import Source
     from submit.states import RunState
+    from submit.tracking.resuming import Comeback, Crashed
 
 __all__ = [
     "Axis",
@@ -53,6 +54,7 @@ __all__ = [
     "check_image",
     "complete_experiments",
     "complete_queues",
+    "crashed_runs",
     "draw_curves",
     "examine",
     "experiments",
@@ -66,6 +68,7 @@ __all__ = [
     "next_generation",
     "plan",
     "poll",
+    "put_back",
     "queues",
     "remove",
     "results",
@@ -648,6 +651,41 @@ def draw_curves(outcomes: Sequence[Outcome], metric: str, path: Path, title: str
     from submit.picture import draw  # noqa: PLC0415 # loads matplotlib
 
     draw(outcomes, metric, path, title)
+
+
+def crashed_runs(session: Session, path: str, states: Sequence[str]) -> Crashed:
+    """The runs of experiments from here that are in one of these states in W&B's project
+    ENTITY/PROJECT, and whether they are over here too.
+    """
+    from submit.runs import Selection  # noqa: PLC0415 # not for a plan
+    from submit.tracking.resuming import Crashed, comeback, sort_tracked  # noqa: PLC0415 # likewise
+    from submit.tracking.server import fetch_tracked  # noqa: PLC0415 # loads wandb
+
+    found = sort_tracked(fetch_tracked(session.environ, path, states), experiments(session))
+    ours = [(kept, Selection(runs=numbers)) for kept, numbers in found.ours if numbers]
+    now = poll(session, [kept for kept, _ in ours])
+    return Crashed(
+        ours=tuple(
+            comeback(kept, runs(session, progress, selection))
+            for (kept, selection), progress in zip(ours, now, strict=True)
+        ),
+        others=found.others,
+    )
+
+
+def put_back(
+    session: Session,
+    crashed: Comeback,
+    *,
+    queue: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Retry:
+    """Sends those runs again, however they ended here: W&B's word counts."""
+    from submit.runs import Selection  # noqa: PLC0415 # not for a plan
+    from submit.states import OVER  # noqa: PLC0415 # likewise
+
+    selection = Selection(runs=crashed.runs)
+    return retry(session, crashed.kept, selection, states=OVER, queue=queue, note=note)
 
 
 def store_wandb_key(session: Session, key: str) -> None:

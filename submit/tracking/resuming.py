@@ -50,12 +50,19 @@ def sort_tracked(tracked: Iterable[Tracked], experiments: Sequence[Kept]) -> Sor
 
 class Comeback(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment's runs to put back, and those that are under way all the same: W&B takes a
-    run for crashed that it has not heard of for five minutes.
+    run for crashed that it has not heard of for some minutes.
     """
 
     kept: Kept
     runs: tuple[int, ...]
     under_way: tuple[int, ...]
+
+
+class Crashed(msgspec.Struct, frozen=True, kw_only=True):
+    """What W&B saw end badly; `others` as in Sorted."""
+
+    ours: tuple[Comeback, ...]
+    others: dict[str, int]
 
 
 def comeback(kept: Kept, views: Sequence[RunView]) -> Comeback:
