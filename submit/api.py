@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import ServiceFailed, SubmitError, WrongUse
+from submit.errors import Refused, ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
 from submit.fleet import SPOT_SUFFIX, Fleet
 from submit.plan import Submission, plan_submission
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from submit.backends import LogLine
     from submit.cancelling import Stopped
     from submit.findings import Finding
+    from submit.images.ecr import Tagged
     from submit.interquartile import Interquartile
     from submit.keeping import Details
     from submit.progress import Progress
@@ -50,6 +51,7 @@ __all__ = [
     "Resources",
     "Session",
     "Summary",
+    "build_image",
     "cancel",
     "check_image",
     "complete_experiments",
@@ -61,6 +63,8 @@ __all__ = [
     "failed_runs",
     "find",
     "follow",
+    "image_repository",
+    "images",
     "in_use",
     "known",
     "log",
@@ -68,6 +72,7 @@ __all__ = [
     "next_generation",
     "plan",
     "poll",
+    "push_image",
     "put_back",
     "queues",
     "remove",
@@ -686,6 +691,55 @@ def put_back(
 
     selection = Selection(runs=crashed.runs)
     return retry(session, crashed.kept, selection, states=OVER, queue=queue, note=note)
+
+
+def image_repository(session: Session) -> str:
+    """Where the stack's images go. Raises Refused where it has no repository."""
+    fleet = load_fleet(session)
+    if not fleet.image_repository:
+        raise Refused(
+            "no-repository",
+            f"the stack {fleet.stack} has no repository for images",
+            f"--repository REPOSITORY, or pulumi config set repository true --stack {fleet.stack}, "
+            f"then pulumi up --stack {fleet.stack}",
+        )
+    return fleet.image_repository
+
+
+def build_image(
+    image: str,
+    *,
+    archs: Sequence[str] | str | None = (),
+    push: bool = False,
+    context: Path | None = None,
+    dockerfile: Path | None = None,
+    cache: bool = False,
+) -> str:
+    """Builds a folder's image with Docker (submit.images.build); its name with its tag."""
+    from submit.images.build import build_image as build  # noqa: PLC0415 # starts Docker
+
+    return build(
+        image,
+        archs=archs,
+        push=push,
+        context=context or Path(),
+        dockerfile=dockerfile,
+        cache=cache,
+    )
+
+
+def push_image(source: str, target: str) -> str:
+    """Pushes an image of this machine's Docker under another name; that name."""
+    from submit.images.build import push_image as push  # noqa: PLC0415 # starts Docker
+
+    return push(source, target)
+
+
+def images(session: Session, repository: str) -> list[Tagged]:
+    """The tagged images there, the latest first where the registry says when they came."""
+    from submit.images.listing import list_images  # noqa: PLC0415 # asks the registry
+
+    return list_images(repository, session.environ)
 
 
 def store_wandb_key(session: Session, key: str) -> None:

@@ -26,12 +26,12 @@ DENIED = frozenset({"aws-AccessDeniedException", "no-credentials", "expired", "b
 
 
 class Tagged(msgspec.Struct, frozen=True, kw_only=True):
-    """An image that a repository holds."""
+    """An image that a repository holds, as far as its registry tells."""
 
     tags: tuple[str, ...]
-    digest: str
-    pushed: str
-    size_bytes: int
+    digest: str | None = None
+    pushed: str | None = None
+    size_bytes: int | None = None
 
 
 def look_up(image: ImageName, place: EcrPlace) -> Found:
@@ -86,7 +86,7 @@ def list_images(image: ImageName, place: EcrPlace) -> list[Tagged]:
             tags=tuple(one.get("imageTags", ())),
             digest=one["imageDigest"],
             pushed=one["imagePushedAt"].isoformat(timespec="minutes"),
-            size_bytes=one.get("imageSizeInBytes", 0),
+            size_bytes=one.get("imageSizeInBytes"),
         )
         for one in details
     ]

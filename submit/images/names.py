@@ -68,6 +68,11 @@ def parse_image(text: str) -> ImageName:
     return ImageName(registry=registry, repository=name, tag=tag or "latest", digest=digest or None)
 
 
+def has_tag(text: str) -> bool:
+    """Whether the name says which one is meant."""
+    return "@" in text or ":" in text.rpartition("/")[2]
+
+
 def pin(text: str, digest: str) -> str:
     """The image of that name that has this digest, whatever its tag will mean later."""
     bare = text.partition("@")[0]

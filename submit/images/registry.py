@@ -73,6 +73,19 @@ def look_up(image: ImageName, credentials: Callable[[], Credentials | None]) -> 
     return Found(digest=digest, platforms=platforms)
 
 
+def list_tags(image: ImageName, credentials: Callable[[], Credentials | None]) -> list[str]:
+    """The repository's tags, the first 1,000. Raises NotFound, Denied and NoAnswer."""
+    body = _Registry(image, credentials).get("tags/list?n=1000")
+    try:
+        return msgspec.json.decode(body, type=_Tags).tags or []
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise NoAnswer(f"its answer can't be read: {err}") from err
+
+
+class _Tags(msgspec.Struct, frozen=True):
+    tags: list[str] | None = None
+
+
 class _Registry:
     """One repository of a registry, and what it takes to be let in."""
 
