@@ -92,6 +92,7 @@ def _variable(text: str) -> tuple[str, str]:
     help="A parameter and its values: --grid lr=3e-4,1e-3.  [repeatable]",
 )
 @click.option("--image", metavar="IMAGE", default="", help="[default: the stack's]")
+@click.option("--no-image-check", is_flag=True, help="Send without a look at the image's registry.")
 @click.option("--vcpus", type=click.IntRange(1), help="[default: 1, or a GPU's share]")
 @click.option(
     "--memory",
@@ -165,6 +166,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
                 print_dry_run(plan)
             return 0
         try:
+            if not given["no_image_check"]:
+                plan = api.check_image(session, plan, note=say)
             delivery = api.send(session, plan, tell=_show_sending, note=say)
         except KeyboardInterrupt:
             say(f"\ninterrupted; {_sent_so_far(session, plan)}\n  next: the same line goes on")
