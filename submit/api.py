@@ -12,13 +12,14 @@ without any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
-from submit.fleet import Fleet
+from submit.fleet import LOCAL, Fleet
 from submit.plan import Submission, plan_submission
 from submit.session import Session
 from submit.stacks import load_fleet
@@ -38,6 +39,7 @@ __all__ = [
     "Plan",
     "Resources",
     "Session",
+    "attended",
     "cancel",
     "experiments",
     "failed_runs",
@@ -46,6 +48,7 @@ __all__ = [
     "known",
     "log",
     "next_generation",
+    "own_machine",
     "plan",
     "poll",
     "queues",
@@ -68,18 +71,36 @@ def queues(session: Session) -> Fleet:
     return load_fleet(session)
 
 
+def own_machine(session: Session) -> Fleet:
+    """The own machine, as a fleet of one queue, `local`."""
+    from submit.local.planning import fleet_here  # noqa: PLC0415 # not for AWS
+
+    return fleet_here(None, session.environ)
+
+
 def plan(session: Session, experiment: Experiment, queue: str) -> Plan:
     """The exact requests that put the experiment on the queue; nothing is sent.
 
     An experiment without an image takes the fleet's. Raises WrongUse and Refused for what can't
     work, before anything is sent.
     """
+    if queue == LOCAL:
+        return _plan_here(session, experiment)
     fleet = load_fleet(session)
     if queue not in fleet.queues and not session.fleet:
         fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
     if not experiment.image:
         experiment = msgspec.structs.replace(experiment, image=_image(fleet))
     submission = plan_submission(experiment, fleet, queue, user=session.user)
+    return Plan(submission=submission, fleet=fleet)
+
+
+def _plan_here(session: Session, experiment: Experiment) -> Plan:
+    from submit.local.planning import at_home, fleet_here  # noqa: PLC0415 # not for AWS
+
+    experiment = at_home(experiment, session.environ, session.cwd)
+    fleet = fleet_here(experiment, session.environ)
+    submission = plan_submission(experiment, fleet, LOCAL, user=session.user)
     return Plan(submission=submission, fleet=fleet)
 
 
@@ -121,6 +142,25 @@ def send(
         tell=tell,
         note=note,
     )
+
+
+@contextmanager
+def attended(session: Session, kept: Kept) -> Iterator[None]:
+    """While the block lasts, an experiment on the own machine goes on; what is not over at its end,
+    or when this process dies, is cancelled. Waiting in the block ends with the experiment.
+    """
+    from submit.backends.local import LocalBackend  # noqa: PLC0415 # not for AWS
+
+    backend = session.backend(kept.scope)
+    assert isinstance(backend, LocalBackend), "nobody else has somebody to attend to it"
+    names = [row.job_id for row in session.ledger().rows(kept) if row.job_id]
+    clock = session.clock
+    with backend.attend(names) as line:
+        session.clock = line
+        try:
+            yield
+        finally:
+            session.clock = clock
 
 
 def experiments(session: Session) -> list[Kept]:

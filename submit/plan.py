@@ -16,7 +16,7 @@ import msgspec
 
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, check_experiment, experiment_id, run_count
-from submit.fleet import Fleet, Queue
+from submit.fleet import LOCAL, Fleet, Queue
 from submit.ranges import count_ranges, split_ranges
 from submit.resources import JobResources, resolve_resources
 from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
@@ -140,6 +140,7 @@ def plan_submission(
                 queue_arn=queue.arn,
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
+                workers=experiment.workers,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -169,7 +170,8 @@ def slug(text: str) -> str:
 
 
 def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
-    if not _IMAGE.fullmatch(experiment.image):
+    needs_image = fleet.account != LOCAL or experiment.image
+    if needs_image and not _IMAGE.fullmatch(experiment.image):
         raise WrongUse(
             "image-name",
             f"{experiment.image!r} is no image's name",
@@ -210,6 +212,8 @@ def _definition(
             "options": {"awslogs-group": fleet.log_group},
         },
     }
+    if experiment.folder:  # of the own machine: AWS takes the image's
+        container["workingDirectory"] = experiment.folder
     if environment:
         container["environment"] = _pairs(environment)
     if experiment.secrets:
@@ -258,6 +262,7 @@ def _job(
     queue_arn: str,
     environment: dict[str, str],
     tags: dict[str, str],
+    workers: int | None,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
@@ -269,6 +274,8 @@ def _job(
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
+    if workers:  # of the own machine: AWS has max_vcpus of the queue
+        request["workers"] = workers
     payload = len(msgspec.json.encode(request))
     if payload > MAX_PAYLOAD_BYTES:
         raise Refused(

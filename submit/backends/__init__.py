@@ -107,3 +107,6 @@ class Backend(Protocol):
 
     def cancel(self, job_ids: Sequence[str]) -> None:
         """Stops the jobs, running or not, all runs of an array with it: one call a job."""
+
+    def close(self) -> None:
+        """Lets go of connections and files; nothing is called after it."""

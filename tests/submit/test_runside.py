@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submit.experiment import Axis, Experiment, Run, experiment_id, nth_run, run_arguments, run_count
+from submit.experiment import (
+    Axis,
+    Experiment,
+    Run,
+    experiment_id,
+    nth_run,
+    run_arguments,
+    run_count,
+)
 from submit.ranges import decode_ranges, encode_ranges
 from submit.runside import encode_grid, encode_runs, script
 
