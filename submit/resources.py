@@ -73,6 +73,8 @@ def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
 
 
 def _advice(asked: Resources, fleet: Fleet, queue: Queue) -> str:
+    if fleet.account == LOCAL:
+        return "submit queues   (one of the fleet's may do)"
     fitting = sorted(
         (other.spot != queue.spot, other.gpus, other.vcpus, other.memory_mib, name)
         for name, other in fleet.queues.items()
