@@ -29,6 +29,8 @@ MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
+USER_TAG = "runfleet:user"
+"""A job's tag that says who has sent it."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
 _JOB_NAME_LENGTH = 128
 
@@ -97,8 +99,10 @@ def plan_submission(
     user: str,
     runs: str | None = None,
     number: int = 0,
+    tries: int | None = None,
 ) -> Submission:
-    """The requests that put `runs` (all when None) of the experiment on the queue.
+    """The requests that put `runs` (all when None) of the experiment on the queue. With `tries`
+    the jobs get so many instead of the experiment's, and so the definition stays the same.
 
     Raises WrongUse and Refused for whatever AWS would refuse, or accept and then fail.
     """
@@ -140,6 +144,7 @@ def plan_submission(
                 queue_arn=queue.arn,
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
+                tries=tries,
                 workers=experiment.workers,
             )
             for chunk, piece in enumerate(pieces)
@@ -157,6 +162,11 @@ def job_name(identity: str, number: int, chunk: int, label: str) -> str:
 def job_chunk(name: str) -> int:
     """The chunk that a job of that name has; what people read in the name plays no part."""
     return int(name.split("-")[2])
+
+
+def job_number(name: str) -> int:
+    """Likewise the submission that it belongs to."""
+    return int(name.split("-")[1])
 
 
 def job_name_prefix(identity: str, number: int | None = None) -> str:
@@ -224,15 +234,7 @@ def _definition(
         "type": "container",
         "platformCapabilities": ["EC2"],
         "containerProperties": container,
-        "retryStrategy": {
-            "attempts": experiment.retries + 1,
-            # A lost machine is worth another try, a bug is not. No rule that matches means
-            # retry, so the last rule catches all.
-            "evaluateOnExit": [
-                {"onStatusReason": "Host EC2*", "action": "RETRY"},
-                {"onReason": "*", "action": "EXIT"},
-            ],
-        },
+        "retryStrategy": _retry_strategy(experiment.retries + 1),
         "propagateTags": True,
         "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
     }
@@ -254,6 +256,18 @@ def _definition(
     return Definition(name=name, request=request)
 
 
+def _retry_strategy(tries: int) -> Request:
+    return {
+        "attempts": tries,
+        # A lost machine is worth another try, a bug is not. No rule that matches means retry,
+        # so the last rule catches all.
+        "evaluateOnExit": [
+            {"onStatusReason": "Host EC2*", "action": "RETRY"},
+            {"onReason": "*", "action": "EXIT"},
+        ],
+    }
+
+
 def _job(
     *,
     name: str,
@@ -262,6 +276,7 @@ def _job(
     queue_arn: str,
     environment: dict[str, str],
     tags: dict[str, str],
+    tries: int | None,
     workers: int | None,
 ) -> Job:
     size = count_ranges(runs)
@@ -274,6 +289,8 @@ def _job(
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
+    if tries is not None:
+        request["retryStrategy"] = _retry_strategy(tries)
     if workers:  # of the own machine: AWS has max_vcpus of the queue
         request["workers"] = workers
     payload = len(msgspec.json.encode(request))
@@ -291,7 +308,7 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
         **fleet.tags,
         "runfleet:stack": fleet.stack,
         "runfleet:experiment": experiment_id(experiment),
-        "runfleet:user": user,
+        USER_TAG: user,
         "runfleet:name": experiment.name,
     }
     if len(tags) > MAX_TAGS:

@@ -8,22 +8,24 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from submit.backends import Found, JobStatus, LogLine, RunStatus
 from submit.errors import ServiceFailed
+from submit.fleet import LOCAL
 from submit.local import engine, logs
 from submit.local.attempts import Files, key
 from submit.local.environment import kept_part
 from submit.local.machine import machine_name
+from submit.local.planning import with_key
 from submit.local.records import CANCELLED, CLAIMED, Attempt, Task
 from submit.local.store import Store
 from submit.local.wire import Attend, Line, Look, environment
 from submit.plan import Definition, Job
-from submit.states import BAD, RunState
-
-FAILED_AT_ONCE = 1000
+from submit.runside import PLAN_PREFIX
+from submit.states import RunState
+from submit.waiting import QueueFacts
 
 
 class LocalBackend:
@@ -42,6 +44,7 @@ class LocalBackend:
         self._store = Store(self._folder)
         self._line = Line(self._folder, environ)
         self._images: dict[str, str] = {}
+        self._secrets: dict[str, list[str]] = {}
 
     def close(self) -> None:
         """Hangs up, and lets go of the store."""
@@ -55,6 +58,7 @@ class LocalBackend:
             self._images[definition.name] = engine.bring_image(
                 found, container["image"], self._environ
             )
+        self._secrets[definition.name] = [one["name"] for one in container.get("secrets", ())]
         return definition.name, self._store.define(definition.name, definition.request)
 
     def send(self, job: Job, definition_arn: str) -> str:
@@ -69,7 +73,8 @@ class LocalBackend:
             environment=kept_part(self._environ),
         )
         # The environment first: when it stands in the store, its first run may start at once.
-        self._line.say(environment(job.name, self._environ))
+        environ = with_key(self._environ, self._secrets.get(definition_arn, ()))
+        self._line.say(environment(job.name, environ))
         self._store.add(task, definition_arn)
         self._line.say(Look())
         return job.name
@@ -101,25 +106,26 @@ class LocalBackend:
             found += [_run(task, child, tries) for child, tries in tried.items()]
         return found
 
-    def failed_children(self, job_id: str) -> dict[int, RunState]:
-        failed: dict[int, RunState] = {}
-        for task in self._store.tasks([job_id]):
-            states = [state.value for state in RunState if state in BAD]
-            ended = self._store.ended(task.seq, states, FAILED_AT_ONCE)
-            failed |= {attempt.child: attempt.run_state for attempt in ended}
-            if task.cancelled_ms is not None:
-                room = range(task.following, task.size)[: FAILED_AT_ONCE - len(failed)]
-                failed |= dict.fromkeys(room, RunState.CANCELLED)
-        return failed
+    def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
+        (task,) = self._store.tasks([job_id]) or (None,)
+        found = self.runs(job_id, task.size, range(task.size)) if task else []
+        return [status for status in found if status.state in states]
+
+    def facts(self, queue_arn: str) -> QueueFacts | None:
+        del queue_arn
+        return QueueFacts(name=LOCAL)  # why one waits stands in its task's note
 
     def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
         del group
         return logs.read_tail(self._log(stream), lines)
 
     def follow(
-        self, group: str, stream: str, token: str | None
+        self, group: str, stream: str, token: str | None, since_ms: int | None = None
     ) -> tuple[list[LogLine], str | None]:
+        # Lines have no time of their own: a log counts as written when its last one was.
         del group
+        if since_ms is not None and logs.written_ms(self._log(stream)) < since_ms:
+            return [], token
         start = int(token or 0)
         ended = self._has_ended(stream)  # looked up first: what was printed before is there then
         lines, following = logs.read_page(self._log(stream), start, ended=ended)
@@ -149,11 +155,13 @@ class LocalBackend:
         for state, runs in self._store.counts(task.seq).items():
             counts[RunState.WAITING if state == CLAIMED else RunState(state)] += runs
         rest = RunState.WAITING if task.cancelled_ms is None else RunState.CANCELLED
-        counts[rest] += task.size - task.following
+        counts[rest] += task.size - counts.total()
         began, ended = self._store.times(task.seq)
         cancelled = CANCELLED.reason if task.cancelled_ms is not None else None
         return JobStatus(
             job_id=task.name,
+            runs=_runs_of(task),
+            definition=task.definition["jobDefinitionName"],
             over=task.over,
             counts={state: runs for state, runs in counts.items() if runs},
             reason=cancelled or task.note,
@@ -176,6 +184,12 @@ class LocalBackend:
         )
 
 
+def _runs_of(task: Task) -> str:
+    """Which runs of the experiment it has (submit.ranges)."""
+    pairs = task.request["containerOverrides"]["environment"]
+    return next((one["value"] for one in pairs if one["name"] == PLAN_PREFIX + "RUNS"), "")
+
+
 def _run(task: Task, child: int, tries: Sequence[Attempt]) -> RunStatus:
     """A run of which nothing stands in the store waits, or was cancelled before it could start."""
     begun = [one for one in tries if one.started_ms is not None]
@@ -190,4 +204,5 @@ def _run(task: Task, child: int, tries: Sequence[Attempt]) -> RunStatus:
         started_ms=begun[0].started_ms if begun else None,
         stopped_ms=last.stopped_ms if last else None,
         streams=tuple(f"{task.name}/{key(one)}" for one in begun),
+        losses=sum(one.run_state is RunState.LOST for one in tries),
     )

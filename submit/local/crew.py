@@ -11,7 +11,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -98,10 +98,10 @@ class Crew:
         self._add(Going(task=task, attempt=attempt, mark=mark), time.time() - started / 1000)
         return attempt
 
-    def stop(self, seq: int, why: End) -> None:
-        """Ends a task's runs: they are asked to, and after a while made to."""
-        for (owner, _), going in self._going.items():
-            if owner == seq:
+    def stop(self, seq: int, why: End, children: Collection[int] | None = None) -> None:
+        """Ends a task's runs, or those: they are asked to, and after a while made to."""
+        for (owner, child), going in self._going.items():
+            if owner == seq and (children is None or child in children):
                 self._ask(going, why)
 
     def press(self) -> None:

@@ -28,18 +28,29 @@ from submit.states import RunState
 
 class Work(msgspec.Struct, kw_only=True):
     """A task that is not over. `claimed` are runs that start next, their claims on the disk;
-    those behind them are nobody's yet, from `following` on. `note` says why nothing starts.
+    those behind them are nobody's yet, from `following` on, but for those that were `stopped`. `note` says why nothing starts.
     """
 
     task: Task
     following: int
     claimed: deque[Attempt]
+    stopped: set[int] = set()
     note: str | None = None
 
     @property
     def unclaimed(self) -> int:
         """How many runs are nobody's."""
-        return 0 if self.task.cancelled_ms is not None else self.task.size - self.following
+        if self.task.cancelled_ms is not None:
+            return 0
+        left = range(self.following, self.task.size)
+        return len(left) - sum(child in left for child in self.stopped)
+
+    def claim(self, boot: str) -> Attempt:
+        """A claim to the next run that is nobody's."""
+        while self.following in self.stopped:
+            self.following += 1
+        self.following += 1
+        return _claim(self.task.seq, self.following - 1, 1, boot)
 
     @property
     def waiting(self) -> int:
@@ -168,6 +179,21 @@ class Desk:
                 self._changed += [over(claim, CANCELLED, _now_ms()) for claim in work.claimed]
                 work.claimed.clear()
                 self._crew.stop(task.seq, CANCELLED)
+            elif stops := self._store.stops(task.seq) - work.stopped:
+                self._stop(work, stops)
+
+    def _stop(self, work: Work, children: set[int]) -> None:
+        """Some runs of a task are not wanted any more: those that go on end, others never start."""
+        work.stopped = work.stopped | children
+        self._crew.stop(work.task.seq, CANCELLED, children)
+        for claim in [claim for claim in work.claimed if claim.child in children]:
+            work.claimed.remove(claim)
+            self._changed.append(over(claim, CANCELLED, _now_ms()))
+        self._changed += [
+            over(_claim(work.task.seq, child, 1, self._boot), CANCELLED, _now_ms())
+            for child in children
+            if work.following <= child < work.task.size
+        ]
 
     def _settle(self, task: Task, attempt: Attempt) -> None:
         self._changed.append(attempt)
@@ -177,9 +203,10 @@ class Desk:
         """A run whose machine was lost is tried again if that was asked for."""
         if attempt.code is None:
             self._starter.remove_container(task, attempt)
-        wanted = self._works[task.seq].task.cancelled_ms is None
+        work = self._works[task.seq]
+        wanted = work.task.cancelled_ms is None and attempt.child not in work.stopped
         if attempt.state == RunState.LOST.value and wanted and attempt.number < task.attempts:
-            self._claims.append(self._claim(task.seq, attempt.child, attempt.number + 1))
+            self._claims.append(_claim(task.seq, attempt.child, attempt.number + 1, self._boot))
 
     def _choose(self) -> tuple[list[tuple[Attempt, Seat]], list[tuple[Attempt, Seat]]]:
         """The runs that start now, with their seats: those whose claims are known to the disk,
@@ -193,8 +220,7 @@ class Desk:
             if work.claimed:
                 known.append((work.claimed.popleft(), seat))
             else:
-                fresh.append((self._claim(seq, work.following, 1), seat))
-                work.following += 1
+                fresh.append((work.claim(self._boot), seat))
         return known, fresh
 
     def _asking(self, work: Work) -> Asking:
@@ -229,15 +255,10 @@ class Desk:
         for work in self._works.values():
             if work.note is None:
                 ahead = min(many - len(work.claimed), work.unclaimed)
-                for _ in range(ahead):
-                    self._claims.append(self._claim(work.task.seq, work.following, 1))
-                    work.following += 1
+                self._claims += [work.claim(self._boot) for _ in range(ahead)]
             many -= len(work.claimed)
             if many <= 0:
                 return
-
-    def _claim(self, seq: int, child: int, number: int) -> Attempt:
-        return Attempt(seq=seq, child=child, number=number, state=CLAIMED, boot=self._boot)
 
     def _start(self, attempt: Attempt, seat: Seat) -> Attempt:
         task = self._works[attempt.seq].task
@@ -283,6 +304,10 @@ def _update(work: Work) -> dict[str, object]:
     """Fields of the task that are no longer as they stand in the store."""
     now = {"following": work.following, "note": work.note}
     return {name: value for name, value in now.items() if value != getattr(work.task, name)}
+
+
+def _claim(seq: int, child: int, number: int, boot: str) -> Attempt:
+    return Attempt(seq=seq, child=child, number=number, state=CLAIMED, boot=boot)
 
 
 def _now_ms() -> int:

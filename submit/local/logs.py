@@ -48,6 +48,14 @@ def read_tail(path: Path, lines: int) -> list[LogLine]:
     return [LogLine(at_ms=at_ms, text=_text(line)) for line in _lines(piece)[-lines:]]
 
 
+def written_ms(path: Path) -> int:
+    """When it was last written to; 0 when it does not exist."""
+    try:
+        return int(path.stat().st_mtime * 1000)
+    except FileNotFoundError:
+        return 0
+
+
 def search(path: Path, text: str) -> Iterator[str]:
     """All lines that hold `text`."""
     wanted = text.encode()

@@ -6,7 +6,7 @@ Looks at the machine, the environment and PATH, and changes nothing.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,19 @@ from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, Literal, argument_parts
 from submit.fleet import Fleet
 from submit.local.machine import local_fleet, this_machine
+from submit.tracking.wanted import KEY
+
+
+def with_key(environ: Mapping[str, str], secrets: Collection[str]) -> Mapping[str, str]:
+    """The environment, with the key of Weights & Biases in it if it is among the secrets: wherever
+    wandb itself would find it.
+    """
+    if KEY not in secrets or environ.get(KEY):
+        return environ
+    from submit.tracking.keys import find_key  # noqa: PLC0415 # reads files
+
+    key = find_key(None, environ)
+    return {**environ, KEY: key} if key else environ
 
 
 def fleet_here(experiment: Experiment | None, environ: Mapping[str, str]) -> Fleet:

@@ -49,6 +49,11 @@ create table attempts (
     reason text,
     primary key (seq, child, number)
 ) without rowid;
+create table stops (
+    seq integer not null,
+    child integer not null,
+    primary key (seq, child)
+) without rowid;
 """
 _TASK = (
     "select tasks.*, definitions.request as defined from tasks "
@@ -121,13 +126,27 @@ class Store:
             )
 
     def cancel(self, names: Iterable[str], now_ms: int) -> None:
-        """Marks tasks that are not over as cancelled: no run of theirs is started any more."""
+        """Marks tasks that are not over as cancelled, or with `NAME:N` run N of one alone: nothing
+        of what is marked is started any more.
+        """
         with self.writing():
-            self._db.executemany(
-                "update tasks set cancelled_ms = ? where name = ? and not over "
-                "and cancelled_ms is null",
-                [(now_ms, name) for name in names],
-            )
+            for name, colon, child in (name.partition(":") for name in names):
+                if colon:
+                    self._db.execute(
+                        "insert or ignore into stops select seq, ? from tasks where name = ? "
+                        "and not over",
+                        (int(child), name),
+                    )
+                    continue
+                self._db.execute(
+                    "update tasks set cancelled_ms = ? where name = ? and not over "
+                    "and cancelled_ms is null",
+                    (now_ms, name),
+                )
+
+    def stops(self, seq: int) -> set[int]:
+        """The runs of a task that were cancelled one by one."""
+        return {row["child"] for row in self._read("select child from stops where seq = ?", seq)}
 
     def tasks(self, names: Iterable[str]) -> list[Task]:
         """The tasks of those names that there are."""
@@ -163,16 +182,6 @@ class Store:
         return self._attempts(
             "where seq in (select seq from tasks where not over) and stopped_ms is null "
             "order by seq, child"
-        )
-
-    def ended(self, seq: int, states: Sequence[str], most: int) -> list[Attempt]:
-        """The last attempts, in one of those states, at the first `most` such runs of a task."""
-        marks = ", ".join("?" * len(states))
-        return self._attempts(
-            f"where seq = ? and state in ({marks}) and {_LAST} order by child limit ?",
-            seq,
-            *states,
-            most,
         )
 
     def counts(self, seq: int) -> dict[str, int]:
