@@ -400,6 +400,8 @@ def why_waiting(session: Session, progress: Progress, views: Sequence[RunView]) 
     facts = session.backend(progress.kept.scope).facts(row.queue_arn)
     reasons = [view.reason for view in views if view.state is RunState.WAITING and view.reason]
     vcpus = progress.kept.experiment.resources.vcpus or 1
+    if row.queue_arn == LOCAL:  # in its own words already
+        return list(dict.fromkeys(reasons))
     return explain(facts, [*reasons, *([row.reason] if row.reason else [])], vcpus)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,13 +22,14 @@ _START_FIELD = 19
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """What an attempt file says: who runs it, with what, and how the command ended (None: not yet,
-    as far as is known).
+    as far as is known). `written_ms` is when it was last written to.
     """
 
     pid: int
     began: str
     seat: Seat
     code: int | None = None
+    written_ms: int = 0
 
 
 class Files(msgspec.Struct, frozen=True):
@@ -103,6 +104,7 @@ def write_seat(seat: Seat) -> str:
 def read_mark(path: Path) -> Mark | None:
     """What the attempt file says; None when there is none, or its writer died in writing it."""
     try:
+        written_ms = int(path.stat().st_mtime * 1000)
         first, *rest = path.read_text(encoding="ascii").split("\n")
         pid, began, seat = first.split(" ")
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -113,6 +115,7 @@ def read_mark(path: Path) -> Mark | None:
         began=began,
         seat=Seat(cores=_split(cores), gpus=_split(gpus), memory_mib=int(memory)),
         code=int(rest[0]) if len(rest) > 1 else None,  # a line that is complete
+        written_ms=written_ms,
     )
 
 
@@ -120,6 +123,13 @@ def is_alive(pid: int, began: str) -> bool:
     """Whether that very process still runs: no other that has its id by now."""
     stat = _stat(pid)
     return stat is not None and stat[0] != "Z" and stat[_START_FIELD] == began
+
+
+def begun_ms(mark: Mark) -> int:
+    """When an attempt of this start of the machine began (ms since 1970)."""
+    uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    age_s = uptime - int(mark.began) / os.sysconf("SC_CLK_TCK")
+    return int((time.time() - max(0.0, age_s)) * 1000)
 
 
 def end_group(mark: Mark, number: int) -> None:
@@ -148,11 +158,6 @@ def judge(
     if mark is None:
         return None
     return End(state=RunState.LOST, reason="its processes were killed from outside")
-
-
-def killed(code: int | None) -> int:
-    """The exit status that a shell gives for a process that a signal ended."""
-    return 128 + signal.SIGKILL if code is None else code
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -93,9 +93,9 @@ class Crew:
 
     def adopt(self, task: Task, attempt: Attempt, mark: Mark) -> Attempt:
         """Takes over an attempt that goes on."""
-        started = attempt.started_ms or int(time.time() * 1000)
-        attempt = msgspec.structs.replace(attempt, state=RunState.RUNNING.value, started_ms=started)
-        self._add(Going(task=task, attempt=attempt, mark=mark), time.time() - started / 1000)
+        attempt = msgspec.structs.replace(attempt, state=RunState.RUNNING.value)
+        age_s = time.time() - (attempt.started_ms or 0) / 1000
+        self._add(Going(task=task, attempt=attempt, mark=mark), age_s)
         return attempt
 
     def stop(self, seq: int, why: End, children: Collection[int] | None = None) -> None:
@@ -175,12 +175,10 @@ class Crew:
             return None
         if going.process and mark and mark.pid != going.process.pid:
             # Another process was quicker to begin this very attempt: that one counts.
-            return self._takeover(going, mark)
+            return self._take_over(going, mark)
         alive = going.process is None and attempts.is_alive(going.mark.pid, going.mark.began)
         if mark is None and not alive:
-            return going.forced or End(
-                state=RunState.FAILED, reason="could not be started: see its log, and df -h"
-            )
+            return going.forced or self._unbegun(going)
         if mark is not None and mark.code is None and code is not None and code >= 0:
             mark = msgspec.structs.replace(mark, code=code)  # the disk was full
         end = attempts.judge(going.attempt, mark, alive=alive, boot=self._boot, forced=going.forced)
@@ -188,7 +186,13 @@ class Crew:
             attempts.end_group(mark or going.mark, signal.SIGKILL)
         return end
 
-    def _takeover(self, going: Going, mark: Mark) -> End | None:
+    def _unbegun(self, going: Going) -> End:
+        if self._files.mark(going.task.name, attempts.key(going.attempt)).exists():
+            # Its writer died in the middle of the first line.
+            return End(state=RunState.LOST, reason="its processes were killed from outside")
+        return End(state=RunState.FAILED, reason="could not be started: see its log, and df -h")
+
+    def _take_over(self, going: Going, mark: Mark) -> End | None:
         self._release(going)
         self._going.pop((going.attempt.seq, going.attempt.child))
         going.process, going.mark = None, mark

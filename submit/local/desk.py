@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from submit.local.attempts import Files, end_group, is_alive, judge, key, read_mark
+from submit.local.attempts import Files, begun_ms, end_group, is_alive, judge, key, read_mark
 from submit.local.crew import Crew
 from submit.local.environment import merge
 from submit.local.machine import Machine
@@ -154,12 +154,17 @@ class Desk:
         mark = read_mark(self._files.mark(task.name, key(attempt)))
         here = attempt.boot == self._boot
         alive = here and mark is not None and is_alive(mark.pid, mark.began)
+        if mark is not None and attempt.started_ms is None:  # nobody has lived to write it down
+            started_ms = begun_ms(mark) if here else mark.written_ms
+            attempt = msgspec.structs.replace(attempt, started_ms=started_ms)
         forced = None if task.cancelled_ms is None else CANCELLED
         end = judge(attempt, mark, alive=alive, boot=self._boot, forced=forced)
         if end is not None:
             if mark and here:
                 end_group(mark, signal.SIGKILL)
-            ended = over(attempt, end, _now_ms())
+            ended = over(
+                attempt, end, mark.written_ms if mark and end.code is not None else _now_ms()
+            )
             self._after_end(task, ended)
             return ended
         if mark is not None:

@@ -63,6 +63,9 @@ def serve(folder: Path, ready: Callable[[], None]) -> None:
             _await_other(folder)
             ready()
             return
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")  # for people
+        lock.flush()
         with Store(folder) as store, selectors.DefaultSelector() as selector:
             supervisor = _Supervisor(folder, store, selector)
             try:
