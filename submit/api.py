@@ -12,6 +12,7 @@ without any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,12 @@ import msgspec
 
 from submit.errors import Refused, ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
-from submit.fleet import SPOT_SUFFIX, Fleet
+from submit.fleet import LOCAL, SPOT_SUFFIX, Fleet
 from submit.plan import Submission, plan_submission
 from submit.records import Fallback, Kept
 from submit.session import Session
 from submit.stacks import load_fleet
-from submit.tracking.wanted import LOCAL, wandb_secret, with_tracking
+from submit.tracking.wanted import wandb_secret, with_tracking
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
@@ -51,6 +52,7 @@ __all__ = [
     "Resources",
     "Session",
     "Summary",
+    "attended",
     "build_image",
     "cancel",
     "check_image",
@@ -70,6 +72,7 @@ __all__ = [
     "log",
     "look",
     "next_generation",
+    "own_machine",
     "plan",
     "poll",
     "push_image",
@@ -104,6 +107,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def queues(session: Session) -> Fleet:
     """The fleet of the stack."""
     return load_fleet(session)
+
+
+def own_machine(session: Session) -> Fleet:
+    """The own machine, as a fleet of one queue, `local`."""
+    from submit.local.planning import fleet_here  # noqa: PLC0415 # not for AWS
+
+    return fleet_here(None, session.environ)
 
 
 def use(
@@ -169,6 +179,8 @@ def plan(
     An experiment without an image takes the fleet's. Raises WrongUse and Refused for what can't
     work, before anything is sent.
     """
+    if queue == LOCAL:
+        return _plan_here(session, experiment, fallback)
     fleet = load_fleet(session)
     if queue not in fleet.queues and not session.fleet:
         fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
@@ -181,6 +193,22 @@ def plan(
         experiment, fleet, queue, user=session.user, tries=fallback.after if fallback else None
     )
     return Plan(submission=submission, fleet=fleet, fallback=fallback)
+
+
+def _plan_here(session: Session, experiment: Experiment, fallback: Fallback | None) -> Plan:
+    from submit.local.planning import at_home  # noqa: PLC0415 # not for AWS
+
+    if fallback:
+        raise WrongUse(
+            "local-fallback",
+            "nobody takes the own machine away: there is nothing to fall back from",
+            "leave --fallback out",
+        )
+    experiment = at_home(experiment, session.environ, session.cwd)
+    experiment = with_tracking(experiment, own_machine(session), lambda: bool(_wandb_key(session)))
+    fleet = _fleet_here(session, experiment)
+    submission = plan_submission(experiment, fleet, LOCAL, user=session.user)
+    return Plan(submission=submission, fleet=fleet)
 
 
 def next_generation(session: Session, plan: Plan) -> Experiment:
@@ -304,6 +332,25 @@ def _planned_anew(session: Session, plan: Plan) -> Plan | None:
     return Plan(submission=after, fleet=fleet, fallback=plan.fallback)
 
 
+@contextmanager
+def attended(session: Session, kept: Kept) -> Iterator[None]:
+    """While the block lasts, an experiment on the own machine goes on; what is not over at its end,
+    or when this process dies, is cancelled. Waiting in the block ends with the experiment.
+    """
+    from submit.backends.local import LocalBackend  # noqa: PLC0415 # not for AWS
+
+    backend = session.backend(kept.scope)
+    assert isinstance(backend, LocalBackend), "nobody else has somebody to attend to it"
+    names = [row.job_id for row in session.ledger().rows(kept) if row.job_id]
+    clock = session.clock
+    with backend.attend(names) as line:
+        session.clock = line
+        try:
+            yield
+        finally:
+            session.clock = clock
+
+
 def experiments(session: Session) -> list[Kept]:
     """All experiments that were sent from here, the newest first."""
     return session.ledger().experiments()
@@ -395,6 +442,8 @@ def why_waiting(session: Session, progress: Progress, views: Sequence[RunView]) 
     facts = session.backend(progress.kept.scope).facts(row.queue_arn)
     reasons = [view.reason for view in views if view.state is RunState.WAITING and view.reason]
     vcpus = progress.kept.experiment.resources.vcpus or 1
+    if row.queue_arn == LOCAL:  # in its own words already
+        return list(dict.fromkeys(reasons))
     return explain(facts, [*reasons, *([row.reason] if row.reason else [])], vcpus)
 
 
@@ -567,10 +616,18 @@ def results(session: Session, progress: Progress) -> list[Outcome]:
 
 def _fleet_of(session: Session, kept: Kept) -> Fleet:
     """The fleet of the experiment's own stack, whichever is in use now."""
+    if kept.scope.account == LOCAL:
+        return _fleet_here(session, kept.experiment)
     if session.fleet:
         return load_fleet(session)
     own = Session(stack=kept.stack, environ=session.environ, cwd=session.cwd, clock=session.clock)
     return load_fleet(own)
+
+
+def _fleet_here(session: Session, experiment: Experiment) -> Fleet:
+    from submit.local.planning import fleet_here, with_key  # noqa: PLC0415 # not for AWS
+
+    return fleet_here(experiment, with_key(session.environ, experiment.secrets))
 
 
 def _check_fallback(

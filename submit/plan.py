@@ -17,7 +17,7 @@ import msgspec
 
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, check_experiment, experiment_id, run_count
-from submit.fleet import Fleet, Queue
+from submit.fleet import LOCAL, Fleet, Queue
 from submit.images.names import pin
 from submit.ranges import count_ranges, split_ranges
 from submit.resources import JobResources, resolve_resources
@@ -155,6 +155,7 @@ def plan_submission(
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
                 tries=tries,
+                workers=experiment.workers,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -198,7 +199,8 @@ def slug(text: str) -> str:
 
 
 def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
-    if not _IMAGE.fullmatch(experiment.image):
+    needs_image = fleet.account != LOCAL or experiment.image
+    if needs_image and not _IMAGE.fullmatch(experiment.image):
         raise WrongUse(
             "image-name",
             f"{experiment.image!r} is no image's name",
@@ -243,6 +245,8 @@ def _definition(
             "options": {"awslogs-group": fleet.log_group},
         },
     }
+    if experiment.folder:  # of the own machine: AWS takes the image's
+        container["workingDirectory"] = experiment.folder
     if environment:
         container["environment"] = _pairs(environment)
     if experiment.secrets:
@@ -296,6 +300,7 @@ def _job(
     environment: dict[str, str],
     tags: dict[str, str],
     tries: int | None,
+    workers: int | None,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
@@ -309,6 +314,8 @@ def _job(
         request["arrayProperties"] = {"size": size}
     if tries is not None:
         request["retryStrategy"] = _retry_strategy(tries)
+    if workers:  # of the own machine: AWS has max_vcpus of the queue
+        request["workers"] = workers
     payload = len(msgspec.json.encode(request))
     if payload > MAX_PAYLOAD_BYTES:
         raise Refused(

@@ -135,3 +135,6 @@ class Backend(Protocol):
         array alone. One call for many where the service has it, else one each; what is over or
         forgotten already is no failure.
         """
+
+    def close(self) -> None:
+        """Lets go of connections and files; nothing is called after it."""

@@ -164,6 +164,11 @@ class AwsBackend:
                 "the same line again",
             )
 
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients = {}
+
     def _describe(self, job_ids: Sequence[str]) -> Iterator[JobDetailTypeDef]:
         for some in _pieces(job_ids, DESCRIBE_AT_ONCE):
             yield from answered(self._batch().describe_jobs, jobs=list(some))["jobs"]
