@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
+from submit.checks import check_experiment
 from submit.errors import Refused, WrongUse
-from submit.experiment import Experiment, check_experiment, experiment_id, run_count
+from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import Fleet, Queue
-from submit.ranges import count_ranges, split_ranges
+from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
 from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
 
@@ -27,6 +28,8 @@ MAX_OVERRIDES = 8192
 MAX_DEFINITION_BYTES = 24 * 1024
 MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
+MAX_SHARE = 255
+"""Letters of a share identifier."""
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
@@ -107,7 +110,7 @@ def plan_submission(
     _refuse_impossible(experiment, fleet)
     resources = resolve_resources(experiment.resources, fleet, queue_name)
     identity = experiment_id(experiment)
-    every_run = f"0-{run_count(experiment) - 1}" if run_count(experiment) > 1 else "0"
+    every_run = encode_spans(run_spans(experiment))
     wanted = every_run if runs is None else runs
 
     constant = encode_grid(experiment) | dict(experiment.environment)
@@ -121,6 +124,7 @@ def plan_submission(
     definition = _definition(experiment, fleet, resources, {} if inline else constant)
     pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
     tags = _job_tags(experiment, fleet, user)
+    share = _share(experiment, queue, queue_name, user)
     return Submission(
         experiment=experiment,
         experiment_id=identity,
@@ -140,6 +144,7 @@ def plan_submission(
                 queue_arn=queue.arn,
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
+                share=share,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -258,6 +263,7 @@ def _job(
     queue_arn: str,
     environment: dict[str, str],
     tags: dict[str, str],
+    share: Request,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
@@ -266,6 +272,7 @@ def _job(
         "containerOverrides": {"environment": _pairs(environment)},
         "propagateTags": True,
         "tags": tags,
+        **share,
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
@@ -286,6 +293,7 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
         "runfleet:experiment": experiment_id(experiment),
         "runfleet:user": user,
         "runfleet:name": experiment.name,
+        "runfleet:tags": " ".join(experiment.tags),
     }
     if len(tags) > MAX_TAGS:
         raise Refused(
@@ -293,6 +301,29 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
             f"a job would carry {len(tags)} tags, AWS Batch fails jobs with more than {MAX_TAGS}",
         )
     return {key: _tag_value(value) for key, value in tags.items() if value}
+
+
+def _share(experiment: Experiment, queue: Queue, queue_name: str, user: str) -> Request:
+    """Whose share of a fair-share queue the jobs count for, which such a queue must be told and
+    no other may (SubmitJob, shareIdentifier); all have one priority within it.
+    """
+    if not queue.fair_share:
+        if experiment.share:
+            raise Refused(
+                "no-fair-share",
+                f"the queue {queue_name} has no fair shares: its jobs run in the order they come",
+                "leave --share out",
+            )
+        return {}
+    share = experiment.share or re.sub(r"[^A-Za-z0-9]", "", user)[:MAX_SHARE]
+    if not share:
+        raise Refused(
+            "no-share",
+            f"{queue_name} shares its machines fairly, and the user {user!r} has no letter or digit "
+            "for a share's name",
+            "--share NAME",
+        )
+    return {"shareIdentifier": share, "schedulingPriorityOverride": 0}
 
 
 def _tag_value(text: str) -> str:

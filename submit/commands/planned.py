@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from submit.api import Plan
 from submit.commands.text import plural, seconds
-from submit.experiment import Experiment, nth_run, run_arguments, run_count
+from submit.experiment import Experiment, grid_size, iter_runs, run_arguments, run_count
 from submit.plan import Job, Submission
 from submit.resources import JobResources
 
@@ -90,7 +91,13 @@ def _runs_text(experiment: Experiment) -> str:
     if experiment.seeds:
         factors.append(plural(len(experiment.seeds), "seed"))
     product = f" = {' × '.join(factors)}" if factors else ""
-    return f"{run_count(experiment):,}{product}"
+    count, seeds = run_count(experiment), max(1, len(experiment.seeds))
+    included = len(experiment.include) * seeds
+    if excluded := grid_size(experiment) * seeds + included - count:
+        product += f" - {excluded:,} excluded"
+    if included:
+        product += f" + {included:,} included" if experiment.axes else ""
+    return f"{count:,}{product}"
 
 
 def _resources_text(has: JobResources, retries: int) -> str:
@@ -115,8 +122,7 @@ def _print_runs(submission: Submission) -> None:
     experiment = submission.experiment
     count = run_count(experiment)
     shown = count if count <= SHOWN_RUNS + 1 else SHOWN_RUNS
-    for index in range(shown):
-        run = nth_run(experiment, index, submission.experiment_id)
-        _line(f"run {index}", shlex.join(run_arguments(experiment, run)))
+    for run in itertools.islice(iter_runs(experiment, submission.experiment_id), shown):
+        _line(f"run {run.index}", shlex.join(run_arguments(experiment, run)))
     if shown < count:
         _line("", f"… {count - shown:,} more")

@@ -12,6 +12,7 @@ from submit import api
 from submit.commands.options import json_option, selection, selection_options
 from submit.commands.text import plural, progress_text, run_text, say, seconds, show_json
 from submit.errors import ServiceFailed, WrongUse
+from submit.experiment import parameter_names
 from submit.states import BAD, RunState
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _duration(view: RunView) -> str | None:
 
 
 def _parameter_names(experiment: Experiment) -> list[str]:
-    names = [name for axis in experiment.axes for name in axis.names]
+    names = parameter_names(experiment)
     return [*names, "seed"] if experiment.seeds else names
 
 

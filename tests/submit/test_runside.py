@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submit.experiment import Axis, Experiment, Run, experiment_id, nth_run, run_arguments, run_count
+from submit.experiment import (
+    Axis,
+    Experiment,
+    Run,
+    experiment_id,
+    nth_run,
+    run_arguments,
+    run_count,
+)
 from submit.ranges import decode_ranges, encode_ranges
 from submit.runside import encode_grid, encode_runs, script
 
@@ -144,8 +152,9 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3
     data=st.data(),
     widths=st.lists(st.integers(1, 3), max_size=3),
     seeds=st.lists(st.integers(0, 10**6), max_size=5, unique=True),
+    added=st.integers(0, 3),
 )
-def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> None:
+def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int], added: int) -> None:
     """Any child of any job of any grid gets what the reference says."""
     experiment = Experiment(
         command=(sys.executable, "-c", TELL, data.draw(TEXT)),
@@ -161,6 +170,14 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
             for n, width in enumerate(widths)
         ),
         seeds=tuple(seeds),
+        include=tuple(
+            tuple(
+                (f"p{n}-{k}", data.draw(TEXT))
+                for n, width in enumerate(widths or [2])
+                for k in range(width)
+            )
+            for _ in range(added)
+        ),
         image="i",
     )
     indexes = st.integers(0, run_count(experiment) - 1)
