@@ -21,12 +21,8 @@ demo: setup ## a fleet, an experiment on it and a clean end, on this machine alo
 
 .PHONY: test
 test: setup lint types contracts ## everything that CI runs
-	$(PY) -m pytest -n 2 -m "not lifecycle" --cov --cov-report=term:skip-covered
+	$(PY) -m pytest -n 2 --cov --cov-report=term:skip-covered
 	$(PY) tools/matrix.py
-
-.PHONY: lifecycle
-lifecycle: setup ## each edit of each setting, and ends in the middle, on the real engine: a quarter of an hour
-	$(PY) -m pytest -m lifecycle
 
 .PHONY: quick
 quick: setup lint types contracts ## what needs no process, server or engine: under a minute

@@ -87,6 +87,7 @@ def main() -> None:
     show_default=True,
     help="How much faster the sandbox's clock goes.",
 )
+@click.option("--memory-limits", is_flag=True, help="End jobs that use more than they asked for.")
 @click.option(
     "--state",
     "state_dir",
@@ -105,6 +106,7 @@ def up(
     boot: float,
     idle: float,
     speed: float,
+    memory_limits: bool,  # noqa: FBT001 # click passes by name
     state_dir: str | None,
     foreground: bool,  # noqa: FBT001 # click passes by name
 ) -> None:
@@ -119,6 +121,7 @@ def up(
         boot_s=boot,
         idle_s=idle,
         speed=speed,
+        memory_limits=memory_limits,
         state_dir=state_dir,
     )
     if foreground:
@@ -151,6 +154,14 @@ def status(folder: Path, as_json: bool) -> None:  # noqa: FBT001 # click passes 
         f"up at http://127.0.0.1:{state.port} for {facts['uptime']} s, {facts['jobs']} jobs, "
         f"{len(facts['running'])} running in {facts['slots']} slots"
     )
+
+
+@main.command()
+@folder_option
+def page(folder: Path) -> None:
+    """Print the address of the status page: queues, instances, jobs, logs, faults."""
+    state = _running(folder)
+    click.echo(f"http://127.0.0.1:{state.port}/?key={state.key}")
 
 
 @main.command()

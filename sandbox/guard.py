@@ -82,6 +82,7 @@ def serve(options: Options) -> None:
         grace_s=options.grace_s,
         boot_s=options.boot_s,
         idle_s=options.idle_s,
+        memory_limits=options.memory_limits,
         speed=options.speed,
         state_dir=Path(options.state_dir) if options.state_dir else None,
     )

@@ -1,7 +1,7 @@
 """An instance's metadata endpoint, as far as jobs ask it: who am I, and am I being taken away. Pure.
 
-Version 2 only (a token first), as the launch template of a careful fleet demands. It gives out no
-credentials.
+Version 2 only (a token first), as the launch template of a careful fleet demands. Beside it stands
+what ECS gives to a job that has a role: its credentials.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
-from sandbox.answers import Answer
+from sandbox.answers import Answer, as_json
 from sandbox.batch.machines import Machine
 
 PREFIX = "/_metadata/"
@@ -48,6 +48,20 @@ def answer(
         return _text("Unauthorized", 401)
     value = _values(machine, region, now_ms).get(path.removeprefix("latest/"))
     return _text("Not Found", 404) if value is None else _text(value)
+
+
+def credentials(role: str, key: str, now_ms: int) -> Answer:
+    """What a job with that role signs with (ECS, Task IAM role). All keys here are the sandbox's."""
+    ends = datetime.fromtimestamp(now_ms / 1000 + 6 * 3600, tz=timezone.utc)
+    return as_json(
+        {
+            "RoleArn": role,
+            "AccessKeyId": key,
+            "SecretAccessKey": "sandbox",
+            "Token": "sandbox",
+            "Expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+    )
 
 
 def _values(machine: Machine, region: str, now_ms: int) -> dict[str, str]:

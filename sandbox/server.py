@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from sandbox import metadata
+import msgspec
+
+from sandbox import metadata, page, views
 from sandbox.answers import Answer, error, expired, throttled
 from sandbox.batch.account import MOTO, Account
 from sandbox.batch.errors import ClientError
@@ -62,6 +64,7 @@ class Sandbox:
         grace_s: float,
         boot_s: float = 0.0,
         idle_s: float = 5.0,
+        memory_limits: bool = False,
         speed: float = 1.0,
         state_dir: Path | None = None,
         clock: Callable[[], float] = time.time,
@@ -82,6 +85,7 @@ class Sandbox:
             "grace_s": grace_s,
             "boot_s": boot_s,
             "idle_s": idle_s,
+            "memory_limits": memory_limits,
             "clock": self.clock,
         }
         self._control = Control(
@@ -104,6 +108,8 @@ class Sandbox:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         body = _read_body(environ)
+        if _is_for_people(environ):
+            return _send(start_response, self._page(environ))
         refused = self._refused(environ, body)
         if refused:
             return _send(start_response, refused)
@@ -268,19 +274,65 @@ class Sandbox:
                 self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
 
+    def _page(self, environ: Environ) -> Answer:
+        """The status page: for whoever has the key, in the address once and in a cookie then."""
+        if not _HOSTS.fullmatch(environ.get("HTTP_HOST", "")) or "HTTP_ORIGIN" in environ:
+            return page.refusal(403, "loopback clients only")
+        cookie = f"sandbox-{environ['SERVER_PORT']}"
+        given = parse_qs(environ.get("QUERY_STRING", "")).get("key", [""])[0]
+        if hmac.compare_digest(given.encode(), self.key.encode()):
+            keep = f"{cookie}={given}; HttpOnly; SameSite=Strict; Path=/"
+            return Answer(303, b"", {"Location": "/", "Set-Cookie": keep})
+        pairs = (pair.strip().partition("=") for pair in environ.get("HTTP_COOKIE", "").split(";"))
+        held = next((value for name, _, value in pairs if name == cookie), "")
+        if not hmac.compare_digest(held.encode(), self.key.encode()):
+            return page.refusal(403, "Open the address that this prints: python -m sandbox page")
+        if environ["PATH_INFO"] == "/":
+            return self._overview()
+        job_id = environ["PATH_INFO"].removeprefix("/job/")
+        found = (views.job(batch, job_id) for batch in self._all_batches())
+        shown = next((one for one in found if one), None)
+        return page.job(*shown) if shown else page.refusal(404, f"there is no job {job_id}")
+
+    def _overview(self) -> Answer:
+        facts = self._status()
+        heading = (
+            f"{facts['region']}, up for {facts['uptime']:.0f} s, {len(facts['running'])} running in "
+            f"{facts['slots']} slots, clock {facts['speed']:g} times as fast as usual"
+        )
+        log = self.faults.log()
+        struck = [(n + 1, *_fault_row(fault)) for n, fault in enumerate(log["struck"])]
+        lasting = msgspec.to_builtins(self.conditions.now).items()
+        return page.overview(
+            heading,
+            [
+                *(table for batch in self._all_batches() for table in views.tables(batch)),
+                page.Table("Faults", ("number", "kind", "what"), reversed(struck[-50:])),
+                page.Table("Waiting faults", ("kind", "what"), map(_fault_row, log["waiting"])),
+                page.Table("Conditions", ("name", "value"), [(k, str(v)) for k, v in lasting]),
+            ],
+        )
+
     def _metadata(self, environ: Environ) -> Answer:
         secret, path = metadata.split(environ["PATH_INFO"])
         for batch in self._all_batches():
             machine = batch.scheduler.find_machine(secret)
-            if machine:
-                return metadata.answer(
-                    machine,
-                    environ["REQUEST_METHOD"],
-                    path,
-                    environ,
-                    region=batch.store.account.region,
-                    now_ms=batch.scheduler.now_ms(),
-                )
+            if machine is None:
+                continue
+            if path.startswith("credentials/"):
+                job_id = path.removeprefix("credentials/")
+                role = batch.scheduler.role_on(machine, job_id)
+                if role is None:
+                    break
+                return metadata.credentials(role, self.key, int(time.time() * 1000))
+            return metadata.answer(
+                machine,
+                environ["REQUEST_METHOD"],
+                path,
+                environ,
+                region=batch.store.account.region,
+                now_ms=batch.scheduler.now_ms(),
+            )
         return Answer(404, b"Not Found", {"Content-Type": "text/plain"})
 
     def _wake(self) -> None:
@@ -320,6 +372,21 @@ def _failure(fault: Fault, service: str, environ: Environ) -> Answer | None:
         message = "a fault was asked for"
         return error(500, "InternalFailure", message, service=service, content_type=content_type)
     return None
+
+
+def _is_for_people(environ: Environ) -> bool:
+    """Whether a browser asks, not a client of AWS: those sign."""
+    path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
+    signed = environ.get("HTTP_AUTHORIZATION") or "X-Amz-Credential" in query
+    return (
+        environ["REQUEST_METHOD"] == "GET"
+        and not signed
+        and (path == "/" or path.startswith("/job/"))
+    )
+
+
+def _fault_row(fault: dict[str, Any]) -> tuple[str, str]:
+    return fault["kind"], ", ".join(f"{k} {v}" for k, v in fault.items() if k != "kind")
 
 
 def _scope(environ: Environ) -> Scope | None:

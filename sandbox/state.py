@@ -61,6 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     boot_s: float = 0.0
     idle_s: float = 5.0
+    memory_limits: bool = False
     speed: float = 1.0
     state_dir: str | None = None
 

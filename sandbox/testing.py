@@ -76,6 +76,7 @@ def running(
     grace_s: float = 1.0,
     boot_s: float = 0.0,
     idle_s: float = 5.0,
+    memory_limits: bool = False,
     state_dir: Path | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[Running]:
@@ -95,6 +96,7 @@ def running(
             grace_s=grace_s,
             boot_s=boot_s,
             idle_s=idle_s,
+            memory_limits=memory_limits,
             state_dir=state_dir,
             clock=clock,
         )

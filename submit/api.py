@@ -11,56 +11,76 @@ without any of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import ServiceFailed, WrongUse
+from submit.errors import ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
-from submit.fleet import Fleet
+from submit.fleet import SPOT_SUFFIX, Fleet
 from submit.plan import Submission, plan_submission
+from submit.records import Fallback, Kept
 from submit.session import Session
 from submit.stacks import load_fleet
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
+    from submit.cancelling import Stopped
+    from submit.findings import Finding
+    from submit.keeping import Details
     from submit.progress import Progress
-    from submit.records import Kept
     from submit.results import Outcome
+    from submit.retrying import Retry
     from submit.runs import RunView, Selection
     from submit.sending import Delivery
+    from submit.sources import Source
+    from submit.states import RunState
 
 __all__ = [
     "Axis",
     "Experiment",
+    "Fallback",
     "Followed",
     "Plan",
     "Resources",
     "Session",
     "cancel",
+    "complete_experiments",
+    "complete_queues",
+    "examine",
     "experiments",
     "failed_runs",
     "find",
     "follow",
+    "in_use",
     "known",
     "log",
+    "look",
     "next_generation",
     "plan",
     "poll",
     "queues",
+    "remove",
     "results",
+    "retry",
     "runs",
     "send",
+    "use",
     "wait",
+    "wait_for",
+    "why_waiting",
 ]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be sent, and the fleet for which it was planned."""
+    """What would be sent, the fleet for which it was planned, and where runs go that lose their
+    machines too often.
+    """
 
     submission: Submission
     fleet: Fleet
+    fallback: Fallback | None = None
 
 
 def queues(session: Session) -> Fleet:
@@ -68,8 +88,65 @@ def queues(session: Session) -> Fleet:
     return load_fleet(session)
 
 
-def plan(session: Session, experiment: Experiment, queue: str) -> Plan:
-    """The exact requests that put the experiment on the queue; nothing is sent.
+def use(
+    session: Session, stack: str | None, *, published: bool = False, region: str = ""
+) -> Fleet | None:
+    """Makes that stack the one that is meant wherever none is named; None: none any more.
+
+    It is looked for in the Pulumi project at hand, and where there is none, or when it is
+    `published`, in SSM, in `region`. The fleet that was found there. Raises WrongUse and
+    ServiceFailed when there is none; then nothing has changed.
+    """
+    from submit import using  # noqa: PLC0415 # not for a plan
+    from submit.sources import Output, Parameters  # noqa: PLC0415 # likewise
+    from submit.stacks import find_project, read_source  # noqa: PLC0415 # likewise
+
+    if stack is None:
+        using.use(session, None)
+        return None
+    project = None if published or region else find_project(session)
+    if project:
+        source: Output | Parameters = Output(project=str(project.resolve()), stack=stack)
+        fleet = read_source(session, source, fresh=True)
+    else:
+        fleet = read_source(session, Parameters(stack=stack, region=region), fresh=True)
+        source = Parameters(stack=stack, region=fleet.region)
+    using.use(session, source)
+    return fleet
+
+
+def in_use(session: Session) -> Source | None:
+    """What `use` has remembered."""
+    from submit.using import used  # noqa: PLC0415 # not for a plan
+
+    return used(session)
+
+
+def examine(session: Session) -> Iterator[Finding]:
+    """Whether all that a submission rests on is as it should be, each thing as it is known."""
+    from submit import doctor  # noqa: PLC0415 # with AWS
+
+    return doctor.examine(session)
+
+
+def complete_queues(session: Session) -> list[str]:
+    """Names of queues, as they were when the fleet was last asked for; no process, no call."""
+    from submit.stacks import last_known  # noqa: PLC0415 # with the file system
+
+    fleet = last_known(session)
+    return sorted(fleet.queues) if fleet else []
+
+
+def complete_experiments(session: Session) -> list[tuple[str, str]]:
+    """Ids and names of experiments, the newest first."""
+    return [(kept.id, kept.name) for kept in session.ledger().experiments()]
+
+
+def plan(
+    session: Session, experiment: Experiment, queue: str, fallback: Fallback | None = None
+) -> Plan:
+    """The exact requests that put the experiment on the queue; nothing is sent. With a fallback
+    its runs lose so many machines there at most, and then go to that queue.
 
     An experiment without an image takes the fleet's. Raises WrongUse and Refused for what can't
     work, before anything is sent.
@@ -79,8 +156,12 @@ def plan(session: Session, experiment: Experiment, queue: str) -> Plan:
         fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
     if not experiment.image:
         experiment = msgspec.structs.replace(experiment, image=_image(fleet))
-    submission = plan_submission(experiment, fleet, queue, user=session.user)
-    return Plan(submission=submission, fleet=fleet)
+    if fallback:
+        _check_fallback(session, experiment, fleet, queue, fallback)
+    submission = plan_submission(
+        experiment, fleet, queue, user=session.user, tries=fallback.after if fallback else None
+    )
+    return Plan(submission=submission, fleet=fleet, fallback=fallback)
 
 
 def next_generation(session: Session, plan: Plan) -> Experiment:
@@ -108,19 +189,67 @@ def send(
     `tell` is told how many of how many jobs are done, `note` why it takes its time. Raises ServiceFailed with what was sent
     until then; the same call goes on.
     """
+    try:
+        return _deliver(session, plan, tell, note)
+    except ServiceFailed as err:
+        newer = _planned_anew(session, plan) if err.slug == "aws-ClientException" else None
+        if newer is None:
+            raise
+        note(f"the queue {plan.submission.queue_name} is another one now; sending to that")
+    return _deliver(session, newer, tell, note)
+
+
+def _deliver(
+    session: Session,
+    plan: Plan,
+    tell: Callable[[int, int], None],
+    note: Callable[[str], None],
+) -> Delivery:
+    from submit.retrying import discover  # noqa: PLC0415 # likewise
     from submit.sending import deliver, kept_experiment  # noqa: PLC0415 # with the ledger
 
     submission = plan.submission
-    kept = kept_experiment(submission, plan.fleet.log_group, session.clock.time())
-    return deliver(
+    kept = kept_experiment(submission, plan.fleet.log_group, session.clock.time(), plan.fallback)
+    ledger, backend = session.ledger(), session.backend(kept.scope)
+    delivery = deliver(
         submission,
         kept,
-        ledger=session.ledger(),
-        backend=session.backend(kept.scope),
+        ledger=ledger,
+        backend=backend,
         clock=session.clock,
         tell=tell,
         note=note,
     )
+    if plan.fallback:
+        ledger.fall_back(kept, plan.fallback)  # it may have been sent without
+    if delivery.adopted:  # whoever has sent it may have sent runs of it again
+        with ledger.lock(kept.id):
+            discover(kept, plan.fleet, ledger, backend)
+    return delivery
+
+
+def _planned_anew(session: Session, plan: Plan) -> Plan | None:
+    """The plan for the fleet as it is now, if its queue was replaced since the one was read that
+    this plan was made for.
+    """
+    if session.fleet:
+        return None
+    before = plan.submission
+    try:
+        fleet = load_fleet(session, fresh=True)
+    except SubmitError:
+        return None  # what AWS said of the job is what matters
+    queue = fleet.queues.get(before.queue_name)
+    if queue is None or queue.arn == before.queue_arn:
+        return None
+    after = plan_submission(
+        before.experiment,
+        fleet,
+        before.queue_name,
+        user=session.user,
+        tries=plan.fallback.after if plan.fallback else None,
+    )
+    return Plan(submission=after, fleet=fleet, fallback=plan.fallback)
 
 
 def experiments(session: Session) -> list[Kept]:
@@ -153,52 +282,118 @@ def known(session: Session, experiments: Sequence[Kept]) -> list[Progress]:
     return watching.known(session, experiments)
 
 
+def look(
+    session: Session,
+    experiments: Sequence[Kept],
+    note: Callable[[str], None] = lambda _: None,
+) -> list[Progress]:
+    """As `poll`, and sends runs that have lost their machines too often to their experiment's
+    fallback; `note` is told of it.
+    """
+    from submit.retrying import fall_back  # noqa: PLC0415 # with the ledger
+
+    found = poll(session, experiments)
+    moved = [fall_back(session, one, lambda kept: _fleet_of(session, kept), note) for one in found]
+    return poll(session, experiments) if any(moved) else found
+
+
 def wait(
     session: Session,
     kept: Kept,
     *,
     see: Callable[[Progress], None] = lambda _: None,
     trouble: Callable[[ServiceFailed], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Progress:
     """Waits until the experiment is over, or nothing more can be learned of it.
 
-    `see` is shown each look, `trouble` each that failed. Raises ServiceFailed when looking does
-    not work any more.
+    `see` is shown each look, `trouble` each that failed, `note` told of runs that were sent to
+    their fallback. Raises ServiceFailed when looking does not work any more.
     """
+    return wait_for(session, [kept], see=lambda found: see(found[0]), trouble=trouble, note=note)[0]
+
+
+def wait_for(
+    session: Session,
+    experiments: Sequence[Kept],
+    *,
+    timeout_s: float | None = None,
+    see: Callable[[list[Progress]], None] = lambda _: None,
+    trouble: Callable[[ServiceFailed], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[Progress]:
+    """Waits until all of them are over, or the time is; else as `wait`."""
     from submit import watching  # noqa: PLC0415 # with the ledger
 
-    return watching.wait(session, kept, see=see, trouble=trouble)
+    def looked() -> list[Progress]:
+        return look(session, experiments, note)
+
+    return watching.wait(session, looked, see=see, trouble=trouble, timeout_s=timeout_s)
 
 
-def runs(session: Session, progress: Progress, selection: Selection | None = None) -> list[RunView]:
-    """What became of single runs, in the order of their indexes: one call per 100.
+def why_waiting(session: Session, progress: Progress, views: Sequence[RunView]) -> list[str]:
+    """Why runs of the experiment wait, in words: 2 calls when some do, none else."""
+    from submit.retrying import waiting_queue  # noqa: PLC0415 # with the ledger
+    from submit.states import RunState  # noqa: PLC0415 # not for a plan
+    from submit.waiting import why_waiting as explain  # noqa: PLC0415 # likewise
+
+    row = waiting_queue(progress)
+    if row is None:
+        return []
+    facts = session.backend(progress.kept.scope).facts(row.queue_arn)
+    reasons = [view.reason for view in views if view.state is RunState.WAITING and view.reason]
+    vcpus = progress.kept.experiment.resources.vcpus or 1
+    return explain(facts, [*reasons, *([row.reason] if row.reason else [])], vcpus)
+
+
+def runs(
+    session: Session,
+    progress: Progress,
+    selection: Selection | None = None,
+    states: Collection[RunState] = (),
+) -> list[RunView]:
+    """What became of single runs, in the order of their indexes; with `states` of those in one
+    of them: one call per 100 that are not over.
 
     Raises WrongUse for a selection that the experiment does not have.
     """
-    from submit.runs import Selection, fetch_runs, select_runs  # noqa: PLC0415 # not for a plan
+    from submit.runs import Selection, fetch_runs, find_runs, select_runs  # noqa: PLC0415 # not for a plan
 
     kept = progress.kept
-    chosen = list(select_runs(kept.experiment, kept.id, selection or Selection()))
-    return fetch_runs(progress, session.backend(kept.scope), chosen)
+    details = _details(session, kept)
+    chosen = select_runs(kept.experiment, kept.id, selection or Selection())
+    if states:
+        found = set(find_runs(progress, details, states))
+        chosen = (run for run in chosen if run.index in found)
+    return fetch_runs(progress, details, list(chosen))
 
 
 def failed_runs(session: Session, progress: Progress, most: int) -> list[RunView]:
     """Some of the runs that ended badly, the first `most` that can be told: one call a job."""
-    from submit.runs import Selection, failed_indexes  # noqa: PLC0415 # not for a plan
+    from submit.runs import Selection, find_runs  # noqa: PLC0415 # not for a plan
+    from submit.states import BAD  # noqa: PLC0415 # likewise
 
-    backend = session.backend(progress.kept.scope)
-    indexes = failed_indexes(progress, backend, most)
+    indexes = find_runs(progress, _details(session, progress.kept), BAD, most)
     return runs(session, progress, Selection(runs=tuple(indexes))) if indexes else []
 
 
 def log(
-    session: Session, progress: Progress, view: RunView, tail: int | None = None
+    session: Session,
+    progress: Progress,
+    view: RunView,
+    tail: int | None = None,
+    *,
+    attempt: int | None = None,
+    since: float | None = None,
 ) -> Iterator[LogLine]:
-    """What a run has printed; with `tail` its last lines alone."""
-    from submit.logs import read_log  # noqa: PLC0415 # not for a plan
+    """What a run has printed; with `tail` its last lines alone, with `attempt` that try's (from
+    1, over all jobs in which it was), with `since` what came after that time (seconds since 1970).
+    """
+    from submit.logs import read_log, tried  # noqa: PLC0415 # not for a plan
 
     kept = progress.kept
-    return read_log(kept.log_group, view, session.backend(kept.scope), tail)
+    backend = session.backend(kept.scope)
+    return read_log(kept.log_group, tried(view, attempt), backend, tail, _ms(since))
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,10 +404,17 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def follow(
-    session: Session, kept: Kept, selection: Selection, *, tail: int | None = None
+    session: Session,
+    kept: Kept,
+    selection: Selection,
+    *,
+    states: Collection[RunState] = (),
+    tail: int | None = None,
+    attempt: int | None = None,
+    since: float | None = None,
 ) -> Followed:
     """The lines that the runs print, until all have ended; with `tail` the last ones alone of
-    what is there already.
+    what is there already. `states` are those in which they are now.
 
     Raises WrongUse for more runs than can be followed together.
     """
@@ -220,25 +422,82 @@ def follow(
     from submit.runs import select_runs  # noqa: PLC0415 # not for a plan
 
     chosen = list(select_runs(kept.experiment, kept.id, selection))
+    if states:
+        chosen = [view.run for view in runs(session, poll(session, [kept])[0], selection, states)]
     if len(chosen) > FOLLOW_AT_ONCE:
         raise WrongUse(
             "too-many-to-follow",
             f"these are {len(chosen):,} runs; {FOLLOW_AT_ONCE} can be followed together",
             f"submit logs {kept.id} -f --seed {(kept.experiment.seeds or (0,))[0]}",
         )
-    lines = follow_logs(session, lambda: poll(session, [kept])[0], chosen, tail=tail)
+    lines = follow_logs(
+        session,
+        lambda: poll(session, [kept])[0],
+        chosen,
+        tail=tail,
+        attempt=attempt,
+        since_ms=_ms(since),
+    )
     return Followed(runs=chosen, lines=lines)
 
 
-def cancel(session: Session, kept: Kept) -> Progress:
-    """Stops whatever of the experiment is not over: one call a job. How it stood before.
+def cancel(session: Session, kept: Kept, selection: Selection | None = None) -> Stopped:
+    """Stops whatever is selected (all, when nothing is) and not over: one call for 50 jobs.
 
     Jobs of which nothing stands in the queue are forgotten, so that the same `submit run`
-    sends them.
+    sends them. Raises Refused when all that goes on was sent by others.
     """
     from submit.cancelling import stop  # noqa: PLC0415 # with the ledger
+    from submit.runs import Selection  # noqa: PLC0415 # likewise
 
-    return stop(session, kept)
+    return stop(session, kept, selection or Selection())
+
+
+def retry(
+    session: Session,
+    kept: Kept,
+    selection: Selection | None = None,
+    *,
+    states: Collection[RunState] = (),
+    queue: str | None = None,
+    fallback: Fallback | None = None,
+    tell: Callable[[int, int], None] = lambda _done, _all: None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Retry:
+    """Sends runs again, in as few jobs as possible: the selected ones that are in one of the
+    states (failed or lost, when none is given), to `queue`, else to that of their latest job.
+
+    They keep their numbers, parameters and Weights & Biases ids. Raises ServiceFailed with what
+    was sent until then; the same call goes on.
+    """
+    from submit import retrying  # noqa: PLC0415 # with the ledger
+    from submit.runs import Selection  # noqa: PLC0415 # likewise
+
+    fleet = _fleet_of(session, kept)
+    if fallback:
+        _check_fallback(session, kept.experiment, fleet, queue or "", fallback)
+        session.ledger().fall_back(kept, fallback)
+        kept = msgspec.structs.replace(kept, fallback=fallback)
+    return retrying.retry(
+        session,
+        kept,
+        fleet,
+        states=states or retrying.AGAIN,
+        selection=selection or Selection(),
+        queue=queue,
+        tell=tell,
+        note=note,
+    )
+
+
+def remove(session: Session, kept: Kept, *, force: bool = False) -> None:
+    """Forgets the experiment here; nothing of it is stopped, and its logs and W&B runs stay.
+
+    Raises Refused while runs of it go on, unless `force`.
+    """
+    from submit.removing import forget  # noqa: PLC0415 # with the ledger
+
+    forget(session, kept, force=force)
 
 
 def results(session: Session, progress: Progress) -> list[Outcome]:
@@ -252,6 +511,37 @@ def results(session: Session, progress: Progress) -> list[Outcome]:
     backend = session.backend(kept.scope)
     lines = backend.search(kept.log_group, order, MARK) if order else ()
     return collect(streams, lines, order)
+
+
+def _fleet_of(session: Session, kept: Kept) -> Fleet:
+    """The fleet of the experiment's own stack, whichever is in use now."""
+    if session.fleet:
+        return load_fleet(session)
+    own = Session(stack=kept.stack, environ=session.environ, cwd=session.cwd, clock=session.clock)
+    return load_fleet(own)
+
+
+def _check_fallback(
+    session: Session, experiment: Experiment, fleet: Fleet, queue: str, fallback: Fallback
+) -> None:
+    """Raises WrongUse and Refused for a fallback that could not be sent to."""
+    if fallback.queue == queue:
+        raise WrongUse(
+            "same-fallback",
+            f"--fallback {fallback.queue} is the queue itself",
+            f"--fallback {queue.removesuffix(SPOT_SUFFIX)}",
+        )
+    plan_submission(experiment, fleet, fallback.queue, user=session.user)
+
+
+def _ms(since: float | None) -> int | None:
+    return None if since is None else int(since * 1000)
+
+
+def _details(session: Session, kept: Kept) -> Details:
+    from submit.keeping import Details  # noqa: PLC0415 # with the ledger
+
+    return Details(session.ledger(), session.backend(kept.scope))
 
 
 def _image(fleet: Fleet) -> str:

@@ -1,24 +1,95 @@
-"""Stops experiments."""
+"""Stops experiments, or some of their runs; never what somebody else has sent."""
 
 from __future__ import annotations
 
-from submit.progress import Progress
-from submit.records import INTENDED, SENT, Kept
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from submit.errors import Refused
+from submit.keeping import Details
+from submit.progress import Progress, key, sent_again
+from submit.ranges import decode_ranges
+from submit.records import INTENDED, Kept, Row
+from submit.runs import Selection, select_runs
 from submit.session import Session
+from submit.states import OVER, RunState
 from submit.watching import poll
 
+GOING = frozenset(RunState) - OVER - {RunState.UNSENT, RunState.UNKNOWN}
 
-def stop(session: Session, kept: Kept) -> Progress:
-    """Stops whatever of the experiment is not over; how it stood before.
 
-    With the lock of sending, so that no job is sent behind its back.
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """How the experiment stood, how many runs were told to stop, and how many were left alone
+    because others have sent them.
+    """
+
+    before: Progress
+    runs: int
+    left: int
+
+
+def stop(session: Session, kept: Kept, selection: Selection) -> Stopped:
+    """Stops whatever is selected of the experiment and is not over: one call for 50 jobs, or for
+    50 runs where not all of a job are meant.
+
+    With the lock of sending, so that no job is sent behind its back. Jobs of which nothing stands
+    in the queue are forgotten when the whole experiment is meant.
+    Raises Refused when all that goes on is somebody else's.
     """
     ledger = session.ledger()
     with ledger.lock(kept.id):
         before = poll(session, [kept])[0]
-        going = [row for row in before.rows if row.state == SENT and not row.over]
-        session.backend(kept.scope).cancel([row.job_id for row in going if row.job_id])
-        for row in before.rows:
-            if row.state == INTENDED:  # the poll has looked for it: nothing stands in the queue
-                ledger.forget(row)
-    return before
+        going = [row for row in before.rows if row.stands and not row.over]
+        own = [row for row in going if row.owner in {None, session.user}]
+        _refuse_others(before, going, own)
+        backend = session.backend(kept.scope)
+        if selection == Selection():
+            ids = [row.job_id for row in own if row.job_id]
+            runs = sum(_going(before, row) for row in own)
+            for row in before.rows:
+                if row.state == INTENDED:  # the poll has looked: nothing stands in the queue
+                    ledger.forget(row)
+        else:
+            chosen = {run.index for run in select_runs(kept.experiment, kept.id, selection)}
+            details = Details(ledger, backend)
+            parts = [_children(before, row, chosen, details) for row in own]
+            ids = [_job_id(row, n) for row, some in zip(own, parts, strict=True) for n in some]
+            runs = len(ids)
+        if ids:
+            backend.cancel(ids)
+    left = sum(_going(before, row) for row in going if row not in own)
+    return Stopped(before=before, runs=runs, left=left)
+
+
+def _refuse_others(before: Progress, going: Sequence[Row], own: Sequence[Row]) -> None:
+    if going and not own:
+        owners = ", ".join(sorted({row.owner or "" for row in going}))
+        raise Refused(
+            "not-yours",
+            f"what goes on of {before.kept.id} was sent by {owners}: ask them to stop it",
+            f"submit status {before.kept.id}",
+        )
+
+
+def _going(before: Progress, row: Row) -> int:
+    counts = before.standing[before.rows.index(row)]
+    return sum(count for state, count in counts.items() if state in GOING)
+
+
+def _children(
+    before: Progress, row: Row, chosen: Collection[int], details: Details
+) -> Sequence[int]:
+    """Those of the job's runs that are meant, go on, and are in no later job."""
+    gone = sent_again(before.rows)[key(row)]
+    meant = [
+        child
+        for child, index in enumerate(decode_ranges(row.runs))
+        if index in chosen and child not in gone
+    ]
+    found = details.of(row, meant) if meant else {}
+    return [child for child, status in found.items() if status.state in GOING]
+
+
+def _job_id(row: Row, child: int) -> str:
+    return f"{row.job_id}:{child}" if row.size > 1 else str(row.job_id)

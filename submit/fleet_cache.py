@@ -1,13 +1,13 @@
 """The last fleet document, for as long as nothing tells that it has changed.
 
-Speaks to the file system. Pulumi takes a second to say what a file says in a millisecond; so
-the files in which Pulumi keeps its selection and a stack's state are looked at instead.
+Speaks to the file system.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -30,49 +30,37 @@ class _Cached(msgspec.Struct, frozen=True, kw_only=True):
     fleet: msgspec.Raw
 
 
-class _Login(msgspec.Struct, frozen=True):
-    current: str = ""
-
-
 class FleetCache:
-    """The cache of one stack of one project at one backend of Pulumi's."""
+    """The cache of one source, which `key` tells from all others."""
 
-    def __init__(self, session: Session, project: Path, stack: str) -> None:
+    def __init__(self, session: Session, key: Iterable[str]) -> None:
         self._clock = session.clock
-        self._project = project
-        self._stack = stack
-        self._pulumi_home = _pulumi_home(session)
-        self._backend = _backend_url(session, self._pulumi_home, project)
-        key = "\0".join((self._backend, str(self._pulumi_home), os.path.realpath(project), stack))
-        name = hashlib.sha256(key.encode()).hexdigest()[:24]
+        name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
         self._path = session.home / "fleets" / f"{name}.json"
 
-    def read(self) -> Fleet | None:
-        """The document, None when it may have changed."""
+    def read(self, *, stale: bool = False) -> Fleet | None:
+        """The document, None when it may have changed; `stale` takes that for granted."""
         try:
             cached = msgspec.json.decode(self._path.read_bytes(), type=_Cached)
-            if not all(_stat(name) == (mtime, size) for name, mtime, size in cached.proof):
-                return None
-            if not (cached.lasting or 0 <= self._clock.time() - cached.fetched < MAX_AGE_S):
+            if not (stale or self._holds(cached)):
                 return None
             return parse_fleet(cached.fleet)
         except (OSError, msgspec.DecodeError, FleetError):
-            return None  # it is only a cache: Pulumi is asked
+            return None  # it is only a cache: the source is asked
 
-    def write(self, text: bytes, stack: str) -> None:
-        """Keeps the document, which is that of `stack`."""
-        files = [] if self._stack else [self._selection()]
-        state = self._state_file(stack)
-        files += [state] if state else []
-        proof = [(str(file), *stat) for file in files if (stat := _stat(str(file)))]
-        if len(proof) < len(files):
-            return  # there is no telling when another stack is selected
+    def write(self, text: bytes, *, files: Iterable[Path] = (), lasting: bool = False) -> None:
+        """Keeps the document, which counts while the files are what they are now; not for long
+        unless it is `lasting`.
+        """
+        proof = [(str(file), _stat(str(file))) for file in files]
         cached = _Cached(
             fetched=self._clock.time(),
-            lasting=bool(state),
-            proof=proof,
+            lasting=lasting,
+            proof=[(name, *stat) for name, stat in proof if stat],
             fleet=msgspec.Raw(text),
         )
+        if len(cached.proof) < len(proof):
+            return  # there is no telling when one that is not there yet comes
         part = self._path.with_suffix(f".{os.getpid()}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,42 +69,10 @@ class FleetCache:
         except OSError:
             return  # without a cache it takes a second longer
 
-    def _selection(self) -> Path:
-        """Where Pulumi keeps which stack is selected (pkg/workspace, settingsPathFor)."""
-        project_file = os.path.realpath(self._project / "Pulumi.yaml")
-        digest = hashlib.sha1(project_file.encode()).hexdigest()  # noqa: S324 # Pulumi's choice
-        return self._pulumi_home / "workspaces" / f"runfleet-{digest}-workspace.json"
-
-    def _state_file(self, stack: str) -> Path | None:
-        """The stack's state, where the backend is a folder (pkg/backend/diy, stackPath)."""
-        if not self._backend.startswith("file://"):
-            return None
-        folder = Path(self._backend.removeprefix("file://")).expanduser()
-        stacks = self._project / folder / ".pulumi" / "stacks"
-        names = [f"{stack}.json{packed}" for packed in ("", ".gz", ".zst")]
-        places = [at / name for at in (stacks / "runfleet", stacks) for name in names]
-        return next((place for place in places if place.exists()), None)
-
-
-def _pulumi_home(session: Session) -> Path:
-    given = session.environ.get("PULUMI_HOME")
-    return Path(given) if given else Path("~/.pulumi").expanduser()
-
-
-def _backend_url(session: Session, pulumi_home: Path, project: Path) -> str:
-    """Where Pulumi keeps its stacks: the environment, the project file, the last `pulumi login`
-    (pkg/workspace, GetCurrentCloudURLWithSource). Empty when it takes YAML to tell.
-    """
-    given = session.environ.get("PULUMI_BACKEND_URL")
-    if given:
-        return given
-    try:
-        if b"\nbackend:" in (project / "Pulumi.yaml").read_bytes():
-            return ""
-        login = (pulumi_home / "credentials.json").read_bytes()
-        return msgspec.json.decode(login, type=_Login).current
-    except (OSError, msgspec.DecodeError):
-        return ""
+    def _holds(self, cached: _Cached) -> bool:
+        if not all(_stat(name) == (mtime, size) for name, mtime, size in cached.proof):
+            return False
+        return cached.lasting or 0 <= self._clock.time() - cached.fetched < MAX_AGE_S
 
 
 def _stat(path: str) -> tuple[int, int] | None:

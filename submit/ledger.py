@@ -4,6 +4,8 @@ A row is written and synced before its job is sent, so that after any crash the 
 every name under which something may stand in the queue. One row a job, not one a run.
 """
 
+# ruff: noqa: S608 # statements are made of names in this file alone
+
 from __future__ import annotations
 
 import contextlib
@@ -13,55 +15,19 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from submit.backends import RunStatus
 from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import Experiment
-from submit.records import INTENDED, SENT, Kept, Row, Scope
+from submit.history import History, decode_history, encode_history
+from submit.ledger_file import Foreign, connect, set_aside
+from submit.records import INTENDED, SENT, Fallback, Kept, Row, Scope
 from submit.states import RunState
 
-VERSION = 1
-APPLICATION = 0x72756E66
-"""SQLite's application_id of a ledger ("runf"): a database without it is somebody else's."""
-_SCHEMA = """
-create table experiments (
-    account text not null,
-    region text not null,
-    id text not null,
-    stack text not null,
-    name text not null,
-    log_group text not null,
-    document blob not null,
-    created real not null,
-    primary key (account, region, id)
-) without rowid;
-create table jobs (
-    account text not null,
-    region text not null,
-    experiment text not null,
-    number integer not null,
-    chunk integer not null,
-    name text not null,
-    queue_name text not null,
-    queue_arn text not null,
-    definition text not null,
-    runs text not null,
-    size integer not null,
-    request blob not null,
-    state text not null,
-    intended real not null,
-    job_id text,
-    counts blob,
-    reason text,
-    over integer not null default 0,
-    started_ms integer,
-    stopped_ms integer,
-    seen real,
-    primary key (account, region, experiment, number, chunk)
-) without rowid;
-"""
+T = TypeVar("T")
 
 
 class Ledger:
@@ -125,17 +91,33 @@ class Ledger:
         """The job stands in the queue under that id."""
         self._update(row, state=SENT, job_id=job_id)
 
+    def fall_back(self, kept: Kept, fallback: Fallback) -> None:
+        """From now on, the experiment's runs that have lost machines go there."""
+        with self._writing():
+            self._db.execute(
+                f"update experiments set fallback = ? where {_WHOSE} and id = ?",
+                (msgspec.json.encode(fallback), *_scope(kept.scope), kept.id),
+            )
+
     def forget(self, row: Row) -> None:
         """Nothing of the job stands anywhere; an experiment without jobs goes with its last."""
-        experiment = (row.scope.account, row.scope.region, row.experiment)
         with self._writing():
-            self._db.execute(f"delete from jobs where {_KEY}", _key(row))  # noqa: S608 # constants
+            for table in ("histories", "jobs"):
+                self._db.execute(f"delete from {table} where {_KEY}", _key(row))
             self._db.execute(
-                "delete from experiments where account = ? and region = ? and id = ? and not "
+                f"delete from experiments where {_WHOSE} and id = ? and not "
                 "exists (select * from jobs j where j.account = experiments.account and "
                 "j.region = experiments.region and j.experiment = experiments.id)",
-                experiment,
+                (*_scope(row.scope), row.experiment),
             )
+
+    def remove(self, kept: Kept) -> None:
+        """Nothing more is known of the experiment. Of its jobs nothing is stopped."""
+        whose = (*_scope(kept.scope), kept.id)
+        with self._writing():
+            for table in ("histories", "jobs"):
+                self._db.execute(f"delete from {table} where {_WHOSE} and experiment = ?", whose)
+            self._db.execute(f"delete from experiments where {_WHOSE} and id = ?", whose)
 
     def saw(self, row: Row, **seen: Any) -> None:
         """The last that was seen of the job."""
@@ -143,13 +125,36 @@ class Ledger:
             seen["counts"] = msgspec.json.encode(seen["counts"])
         self._update(row, **seen)
 
+    def history(self, row: Row) -> dict[int, RunStatus]:
+        """What is kept of the job's single runs, by their number in it.
+
+        Raises ServiceFailed when it can't be read.
+        """
+        found = self._read(f"select document from histories where {_KEY}", *_key(row))
+        return decode_history(found[0][0]) if found else {}
+
+    def remember(self, row: Row, history: History, *, settled: bool) -> None:
+        """Keeps what became of the job's runs; `settled` when there is no more to be learned."""
+        whole = [status for status in history.values() if not status.brief]
+        with self._writing():
+            self._db.execute(
+                "insert or replace into histories values (?, ?, ?, ?, ?, ?)",
+                (*_key(row), encode_history(history)),
+            )
+            self._db.execute(
+                f"update jobs set tries = ?, losses = ?, settled = ? where {_KEY}",
+                (
+                    sum(status.attempts for status in whole),
+                    sum(status.losses for status in whole),
+                    settled,
+                    *_key(row),
+                ),
+            )
+
     def has(self, scope: Scope, experiment: str) -> bool:
         """Whether that experiment is kept."""
         found = self._read(
-            "select 1 from experiments where account = ? and region = ? and id = ?",
-            scope.account,
-            scope.region,
-            experiment,
+            f"select 1 from experiments where {_WHOSE} and id = ?", *_scope(scope), experiment
         )
         return bool(found)
 
@@ -160,10 +165,8 @@ class Ledger:
     def rows(self, kept: Kept) -> list[Row]:
         """The experiment's jobs in the order in which they were sent."""
         found = self._read(
-            "select * from jobs where account = ? and region = ? and experiment = ? "
-            "order by number, chunk",
-            kept.scope.account,
-            kept.scope.region,
+            f"select * from jobs where {_WHOSE} and experiment = ? order by number, chunk",
+            *_scope(kept.scope),
             kept.id,
         )
         return [_row(row) for row in found]
@@ -196,51 +199,43 @@ class Ledger:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            return _connect(self._path)
+            return connect(self._path)
         except sqlite3.OperationalError:
             raise
-        except (sqlite3.DatabaseError, _Foreign) as err:
-            aside = self._set_aside()
+        except (sqlite3.DatabaseError, Foreign) as err:
+            aside = set_aside(self._path)
             _warn(
                 f"{self._path} is no ledger that can be read ({err}); it was kept as {aside}.\n"
                 "Nothing that runs is lost: the same `submit run` finds it in the queue by its name"
             )
-            return _connect(self._path)
-
-    def _set_aside(self) -> Path:
-        """Moves the file, with what SQLite keeps beside it, to a name that is free."""
-        numbers = (f".damaged-{number}" for number in range(1, 10_000))
-        end = next(e for e in numbers if not self._path.with_name(self._path.name + e).exists())
-        for beside in ("-wal", "-shm", ""):
-            file = self._path.with_name(self._path.name + beside)
-            if file.exists():
-                file.rename(self._path.with_name(self._path.name + end + beside))
-        return self._path.with_name(self._path.name + end)
+            return connect(self._path)
 
     def _insert_experiment(self, kept: Kept) -> None:
         self._db.execute(
-            "insert or ignore into experiments values (?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert or ignore into experiments values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                kept.scope.account,
-                kept.scope.region,
+                *_scope(kept.scope),
                 kept.id,
                 kept.stack,
                 kept.name,
                 kept.log_group,
                 msgspec.json.encode(kept.experiment),
                 kept.created,
+                msgspec.json.encode(kept.fallback) if kept.fallback else None,
             ),
         )
 
     def _update(self, row: Row, **values: Any) -> None:
         names = ", ".join(f"{name} = ?" for name in values)
-        statement = f"update jobs set {names} where {_KEY}"  # noqa: S608 # names are this file's own
+        statement = f"update jobs set {names} where {_KEY}"
         with self._writing():
             self._db.execute(statement, (*values.values(), *_key(row)))
 
     def _read(self, statement: str, *values: Any) -> list[sqlite3.Row]:
         try:
             return self._db.execute(statement, values).fetchall()
+        except sqlite3.OperationalError as err:  # the disk, a lock, rights: not the file's content
+            raise self._unusable(err, "read") from err
         except sqlite3.DatabaseError as err:
             raise ServiceFailed(
                 "ledger-damaged",
@@ -257,65 +252,24 @@ class Ledger:
         except sqlite3.DatabaseError as err:
             raise self._unusable(err) from err
 
-    def _unusable(self, err: Exception) -> ServiceFailed:
+    def _unusable(self, err: Exception, what: str = "written") -> ServiceFailed:
         return ServiceFailed(
             "ledger",
-            f"the ledger {self._path} can't be written: {err}",
+            f"the ledger {self._path} can't be {what}: {err}",
             f"df -h {self._home}; ls -ld {self._home}; then type the same line again",
         )
 
 
-_KEY = "account = ? and region = ? and experiment = ? and number = ? and chunk = ?"
+_WHOSE = "account = ? and region = ?"
+_KEY = f"{_WHOSE} and experiment = ? and number = ? and chunk = ?"
+
+
+def _scope(scope: Scope) -> tuple[str, str]:
+    return (scope.account, scope.region)
 
 
 def _key(row: Row) -> tuple[Any, ...]:
-    return (row.scope.account, row.scope.region, row.experiment, row.number, row.chunk)
-
-
-class _Foreign(Exception):
-    """A database, but no ledger."""
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=30)
-    db.row_factory = sqlite3.Row
-    try:
-        _bring_up_to_date(db, path)
-        db.execute("pragma journal_mode = wal")
-        db.execute("pragma synchronous = full")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _bring_up_to_date(db: sqlite3.Connection, path: Path) -> None:
-    if _version(db, path) == VERSION:
-        return
-    with db:
-        db.execute("begin immediate")
-        if _version(db, path) == VERSION:  # by another process, while this one waited
-            return
-        for statement in _SCHEMA.split(";"):
-            db.execute(statement)
-        db.execute(f"pragma application_id = {APPLICATION}")
-        db.execute(f"pragma user_version = {VERSION}")
-
-
-def _version(db: sqlite3.Connection, path: Path) -> int:
-    """0 for a database that is new."""
-    (application,) = db.execute("pragma application_id").fetchone()
-    (version,) = db.execute("pragma user_version").fetchone()
-    (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
-    if application != APPLICATION and tables:
-        raise _Foreign("another program's database")
-    if version > VERSION:
-        raise ServiceFailed(
-            "ledger-newer",
-            f"the ledger {path} was written by a newer runfleet",
-            "pip install --upgrade runfleet",
-        )
-    return int(version)
+    return (*_scope(row.scope), row.experiment, row.number, row.chunk)
 
 
 def _unknown(reference: str, kept: list[Kept]) -> WrongUse:
@@ -339,11 +293,11 @@ def _kept(row: sqlite3.Row) -> Kept:
         log_group=row["log_group"],
         experiment=msgspec.json.decode(row["document"], type=Experiment),
         created=row["created"],
+        fallback=_decoded(row["fallback"], Fallback),
     )
 
 
 def _row(row: sqlite3.Row) -> Row:
-    counts = row["counts"]
     return Row(
         scope=Scope(row["account"], row["region"]),
         experiment=row["experiment"],
@@ -359,13 +313,21 @@ def _row(row: sqlite3.Row) -> Row:
         state=row["state"],
         intended=row["intended"],
         job_id=row["job_id"],
-        counts=msgspec.json.decode(counts, type=dict[RunState, int]) if counts else None,
+        counts=_decoded(row["counts"], dict[RunState, int]),
         reason=row["reason"],
         over=bool(row["over"]),
         started_ms=row["started_ms"],
         stopped_ms=row["stopped_ms"],
         seen=row["seen"],
+        owner=row["owner"],
+        tries=row["tries"],
+        losses=row["losses"],
+        settled=bool(row["settled"]),
     )
+
+
+def _decoded(document: bytes | None, kind: type[T]) -> T | None:
+    return None if document is None else msgspec.json.decode(document, type=kind)
 
 
 def _warn(text: str) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
+
 from submit.backends import Backend, LogLine
 from submit.experiment import Run
+from submit.keeping import Details
 from submit.progress import Progress
 from submit.runs import RunView, fetch_runs
 from submit.session import Session
@@ -18,17 +21,27 @@ LATE_S = 3.0
 """How long after a run's end its last lines may still come."""
 
 
-def read_log(group: str, view: RunView, backend: Backend, tail: int | None) -> Iterator[LogLine]:
-    """What the run has printed, its attempts one after the other; with `tail` the last so many
-    lines of its last attempt that has any.
+def tried(view: RunView, attempt: int | None) -> RunView:
+    """The run, with the log of that attempt alone (from 1)."""
+    if attempt is None:
+        return view
+    return msgspec.structs.replace(view, streams=view.streams[attempt - 1 : attempt])
+
+
+def read_log(
+    group: str, view: RunView, backend: Backend, tail: int | None, since_ms: int | None = None
+) -> Iterator[LogLine]:
+    """What the run has printed (since then), its attempts one after the other; with `tail` the
+    last so many lines of its last attempt that has any.
     """
     if tail is None:
         for stream in view.streams:
-            for lines, _ in _pages(group, stream, backend, None):
+            for lines, _ in _pages(group, stream, backend, None, since_ms):
                 yield from lines
         return
     for stream in reversed(view.streams):
         lines = backend.tail(group, stream, tail)
+        lines = [line for line in lines if line.at_ms >= (since_ms or 0)]
         if lines:
             yield from lines
             return
@@ -40,20 +53,23 @@ def follow_logs(
     runs: Sequence[Run],
     *,
     tail: int | None,
+    attempt: int | None = None,
+    since_ms: int | None = None,
 ) -> Iterator[tuple[RunView, LogLine]]:
     """Each line of the runs, with the run as it was when the line came, until all have ended.
 
     `look` tells how the experiment stands. With `tail` only the last lines of what is there
     already come.
     """
-    followed = _Followed(tail)
+    followed = _Followed(tail, since_ms)
     ended_at: float | None = None
     while True:
         progress = look()
         backend = session.backend(progress.kept.scope)
-        views = fetch_runs(progress, backend, runs)
+        views = fetch_runs(progress, Details(session.ledger(), backend), runs)
         for view in views:
-            for line in followed.new_lines(progress.kept.log_group, view, backend):
+            shown = tried(view, attempt)
+            for line in followed.new_lines(progress.kept.log_group, shown, backend):
                 yield view, line
         now = session.clock.time()
         if all(view.state in OVER | {RunState.UNKNOWN, RunState.UNSENT} for view in views):
@@ -66,8 +82,9 @@ def follow_logs(
 class _Followed:
     """Where the reading of each stream stands."""
 
-    def __init__(self, tail: int | None) -> None:
+    def __init__(self, tail: int | None, since_ms: int | None) -> None:
         self._tail = tail
+        self._since_ms = since_ms
         self._tokens: dict[str, str | None] = {}
 
     def new_lines(self, group: str, view: RunView, backend: Backend) -> Iterator[LogLine]:
@@ -79,13 +96,14 @@ class _Followed:
                 yield from self._read(group, stream, backend)
 
     def _read(self, group: str, stream: str, backend: Backend) -> Iterator[LogLine]:
-        for lines, token in _pages(group, stream, backend, self._tokens.get(stream)):
+        start = self._tokens.get(stream)
+        for lines, token in _pages(group, stream, backend, start, self._since_ms):
             self._tokens[stream] = token
             yield from lines
 
 
 def _pages(
-    group: str, stream: str, backend: Backend, token: str | None
+    group: str, stream: str, backend: Backend, token: str | None, since_ms: int | None
 ) -> Iterator[tuple[list[LogLine], str | None]]:
     """The stream from `token` on, with the token behind each page.
 
@@ -94,7 +112,7 @@ def _pages(
     """
     empty = 0
     while empty < 2:  # noqa: PLR2004 # see above
-        lines, following = backend.follow(group, stream, token)
+        lines, following = backend.follow(group, stream, token, since_ms)
         yield lines, following
         if following == token:
             return

@@ -32,6 +32,8 @@ MAX_SHARE = 255
 """Letters of a share identifier."""
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
+USER_TAG = "runfleet:user"
+"""A job's tag that says who has sent it."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
 _JOB_NAME_LENGTH = 128
 
@@ -100,8 +102,10 @@ def plan_submission(
     user: str,
     runs: str | None = None,
     number: int = 0,
+    tries: int | None = None,
 ) -> Submission:
-    """The requests that put `runs` (all when None) of the experiment on the queue.
+    """The requests that put `runs` (all when None) of the experiment on the queue. With `tries`
+    the jobs get so many instead of the experiment's, and so the definition stays the same.
 
     Raises WrongUse and Refused for whatever AWS would refuse, or accept and then fail.
     """
@@ -124,7 +128,7 @@ def plan_submission(
     definition = _definition(experiment, fleet, resources, {} if inline else constant)
     pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
     tags = _job_tags(experiment, fleet, user)
-    share = _share(experiment, queue, queue_name, user)
+    share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
         experiment=experiment,
         experiment_id=identity,
@@ -145,6 +149,7 @@ def plan_submission(
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
                 share=share,
+                tries=tries,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -161,6 +166,11 @@ def job_name(identity: str, number: int, chunk: int, label: str) -> str:
 def job_chunk(name: str) -> int:
     """The chunk that a job of that name has; what people read in the name plays no part."""
     return int(name.split("-")[2])
+
+
+def job_number(name: str) -> int:
+    """Likewise the submission that it belongs to."""
+    return int(name.split("-")[1])
 
 
 def job_name_prefix(identity: str, number: int | None = None) -> str:
@@ -225,15 +235,7 @@ def _definition(
         "type": "container",
         "platformCapabilities": ["EC2"],
         "containerProperties": container,
-        "retryStrategy": {
-            "attempts": experiment.retries + 1,
-            # A lost machine is worth another try, a bug is not. No rule that matches means
-            # retry, so the last rule catches all.
-            "evaluateOnExit": [
-                {"onStatusReason": "Host EC2*", "action": "RETRY"},
-                {"onReason": "*", "action": "EXIT"},
-            ],
-        },
+        "retryStrategy": _retry_strategy(experiment.retries + 1),
         "propagateTags": True,
         "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
     }
@@ -255,6 +257,18 @@ def _definition(
     return Definition(name=name, request=request)
 
 
+def _retry_strategy(tries: int) -> Request:
+    return {
+        "attempts": tries,
+        # A lost machine is worth another try, a bug is not. No rule that matches means retry,
+        # so the last rule catches all.
+        "evaluateOnExit": [
+            {"onStatusReason": "Host EC2*", "action": "RETRY"},
+            {"onReason": "*", "action": "EXIT"},
+        ],
+    }
+
+
 def _job(
     *,
     name: str,
@@ -264,6 +278,7 @@ def _job(
     environment: dict[str, str],
     tags: dict[str, str],
     share: Request,
+    tries: int | None,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
@@ -276,6 +291,8 @@ def _job(
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
+    if tries is not None:
+        request["retryStrategy"] = _retry_strategy(tries)
     payload = len(msgspec.json.encode(request))
     if payload > MAX_PAYLOAD_BYTES:
         raise Refused(
@@ -291,7 +308,7 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
         **fleet.tags,
         "runfleet:stack": fleet.stack,
         "runfleet:experiment": experiment_id(experiment),
-        "runfleet:user": user,
+        USER_TAG: user,
         "runfleet:name": experiment.name,
         "runfleet:tags": " ".join(experiment.tags),
     }
@@ -303,12 +320,15 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
     return {key: _tag_value(value) for key, value in tags.items() if value}
 
 
-def _share(experiment: Experiment, queue: Queue, queue_name: str, user: str) -> Request:
+def _share(
+    experiment: Experiment, queue: Queue, queue_name: str, user: str, *, first: bool
+) -> Request:
     """Whose share of a fair-share queue the jobs count for, which such a queue must be told and
-    no other may (SubmitJob, shareIdentifier); all have one priority within it.
+    no other may (SubmitJob, shareIdentifier); all have one priority within it. What was sent
+    before may be sent again to a queue that has no shares.
     """
     if not queue.fair_share:
-        if experiment.share:
+        if experiment.share and first:
             raise Refused(
                 "no-fair-share",
                 f"the queue {queue_name} has no fair shares: its jobs run in the order they come",

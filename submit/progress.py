@@ -1,4 +1,7 @@
-"""How far an experiment is: what the ledger knows of its jobs, added up. Pure."""
+"""How far an experiment is: what the ledger knows of its jobs, added up. Pure.
+
+A run that was sent again counts by its latest job alone.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from submit.experiment import run_count
-from submit.records import SENT, Kept, Row
-from submit.states import BAD, OVER, RunState
+from submit.history import History
+from submit.ranges import decode_ranges
+from submit.records import Kept, Row
+from submit.states import OVER, RunState, bad_count
+
+RowKey = tuple[int, int]
+"""A job's submission and chunk."""
+_LIKELY = (RunState.UNKNOWN, RunState.LOST, RunState.FAILED, RunState.CANCELLED)
+"""What a run that was sent again had most likely become, where that is not known."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +29,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     kept: Kept
     rows: tuple[Row, ...]
+    standing: tuple[dict[RunState, int], ...]
+    """Of each row, the runs by state that are in no later job."""
     counts: dict[RunState, int]
     sent_at: float | None
     ended_at: float | None
@@ -45,21 +57,48 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def bad(self) -> int:
         """How many runs ended otherwise than done."""
-        return sum(count for state, count in self.counts.items() if state in BAD)
+        return bad_count(self.counts)
+
+    @property
+    def tries(self) -> int:
+        """How many tries of runs are known of; those of runs that go on are not among them."""
+        return sum(row.tries for row in self.rows)
+
+    @property
+    def losses(self) -> int:
+        """How many of these tries have lost their machine."""
+        return sum(row.losses for row in self.rows)
 
 
-def roll_up(kept: Kept, rows: Sequence[Row], forgotten: Collection[str] = ()) -> Progress:
-    """The experiment's progress; `forgotten` are ids of jobs that the service does not know."""
+def roll_up(
+    kept: Kept,
+    rows: Sequence[Row],
+    forgotten: Collection[str] = (),
+    histories: Mapping[RowKey, History] | None = None,
+) -> Progress:
+    """The experiment's progress; `forgotten` are ids of jobs that the service does not know,
+    `histories` what is known of the runs of jobs of which some were sent again.
+    """
+    gone = sent_again(rows)
+    standing = tuple(
+        _less(
+            _row_counts(row, forgotten),
+            gone[key(row)],
+            (histories or {}).get(key(row), {}),
+        )
+        for row in rows
+    )
     counts: Counter[RunState] = Counter()
-    for row in rows:
-        counts.update(_row_counts(row, forgotten))
+    for part in standing:
+        counts.update(part)
     counts[RunState.UNSENT] += run_count(kept.experiment) - counts.total()
-    going = [row for row in rows if not row.over]
+    going = [row for row in rows if not row.over and (row.stands or row.number == 0)]
     stopped = [row.stopped_ms for row in rows if row.stopped_ms]
-    reasons = [row.reason for row in rows if row.reason]
+    reasons = [row.reason for row, left in zip(rows, standing, strict=True) if row.reason and left]
     return Progress(
         kept=kept,
         rows=tuple(rows),
+        standing=standing,
         counts={state: counts[state] for state in RunState if counts[state]},
         sent_at=min((row.intended for row in rows), default=None),
         ended_at=max(stopped) / 1000 if stopped and not going else None,
@@ -68,9 +107,33 @@ def roll_up(kept: Kept, rows: Sequence[Row], forgotten: Collection[str] = ()) ->
     )
 
 
+def key(row: Row) -> RowKey:
+    """What tells the job from the experiment's others."""
+    return row.number, row.chunk
+
+
+def sent_again(rows: Sequence[Row]) -> dict[RowKey, frozenset[int]]:
+    """By job, which of its runs (as numbers in the job) stand in a later one."""
+    gone: dict[RowKey, frozenset[int]] = {}
+    later: set[int] = set()
+    for number in sorted({row.number for row in rows}, reverse=True):
+        group = [row for row in rows if row.number == number]
+        for row in group:
+            gone[key(row)] = _children(row, later) if later else frozenset()
+        for row in group:
+            if row.stands and number:
+                later.update(decode_ranges(row.runs))
+    return gone
+
+
+def _children(row: Row, runs: Collection[int]) -> frozenset[int]:
+    return frozenset(child for child, run in enumerate(decode_ranges(row.runs)) if run in runs)
+
+
 def _row_counts(row: Row, forgotten: Collection[str]) -> Mapping[RunState, int]:
-    if row.state != SENT:
-        return {RunState.UNSENT: row.size}
+    if not row.stands:
+        # A retry that was not sent: its runs count where they stand.
+        return {} if row.number else {RunState.UNSENT: row.size}
     counts = row.counts or {RunState.WAITING: row.size}
     if row.over or row.job_id not in forgotten:
         return counts
@@ -78,3 +141,16 @@ def _row_counts(row: Row, forgotten: Collection[str]) -> Mapping[RunState, int]:
     for state, count in counts.items():
         known[state if state in OVER else RunState.UNKNOWN] += count
     return known
+
+
+def _less(
+    counts: Mapping[RunState, int], gone: Collection[int], history: History
+) -> dict[RunState, int]:
+    """The counts without those runs."""
+    left = Counter(counts)
+    for child in gone:
+        known = (history[child].state,) if child in history else ()
+        state = next((one for one in (*known, *_LIKELY, *RunState) if left[one] > 0), None)
+        if state:
+            left[state] -= 1
+    return {state: left[state] for state in RunState if left[state]}

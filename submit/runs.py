@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from submit.backends import Backend, RunStatus
+from submit.backends import RunStatus
 from submit.errors import WrongUse
 from submit.experiment import (
     Experiment,
@@ -18,11 +18,12 @@ from submit.experiment import (
     parameter_values,
     run_spans,
 )
+from submit.keeping import Details
 from submit.nearest import nearest
-from submit.progress import Progress
+from submit.progress import Progress, RowKey, key, sent_again
 from submit.ranges import decode_ranges
-from submit.records import SENT, Row
-from submit.states import BAD, OVER, RunState
+from submit.records import Row
+from submit.states import RunState
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,11 +33,13 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState
     exit_code: int | None = None
     attempts: int = 0
+    """In all its jobs; `losses` of them have lost their machine."""
+    losses: int = 0
     reason: str | None = None
     started_ms: int | None = None
     stopped_ms: int | None = None
     streams: tuple[str, ...] = ()
-    """Its logs, one an attempt."""
+    """Its logs, one an attempt that has one, the first attempt's first."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,65 +71,71 @@ def select_runs(experiment: Experiment, identity: str, selection: Selection) -> 
             yield run
 
 
-def fetch_runs(progress: Progress, backend: Backend, runs: Sequence[Run]) -> list[RunView]:
-    """What became of the runs, in their order: one call per 100 of one job."""
+def fetch_runs(progress: Progress, details: Details, runs: Sequence[Run]) -> list[RunView]:
+    """What became of the runs, in their order, over all jobs in which they were: one call per
+    100 of one job that are not over.
+    """
     places = _places(progress.rows, {run.index for run in runs})
-    seen: dict[tuple[str, int], RunStatus] = {}
+    seen: dict[tuple[RowKey, int], RunStatus] = {}
     for row in progress.rows:
-        children = [child for owner, child in places.values() if owner is row]
-        if children and row.job_id and row.state == SENT:
-            for status in backend.runs(row.job_id, row.size, children):
-                seen[row.name, status.child] = status
-    return [_view(run, places.get(run.index), seen) for run in runs]
+        children = [n for several in places.values() for owner, n in several if owner is row]
+        if children and row.stands:
+            found = details.of(row, children)
+            seen |= {(key(row), child): status for child, status in found.items()}
+    return [
+        _view(run, [seen[key(row), child] for row, child in places[run.index] if row.stands])
+        for run in runs
+    ]
 
 
-def failed_indexes(progress: Progress, backend: Backend, most: int) -> list[int]:
-    """The first `most` runs that ended badly: one call a job that has any, while more are wanted."""
+def find_runs(
+    progress: Progress, details: Details, states: Collection[RunState], most: int | None = None
+) -> list[int]:
+    """Indexes of the runs in one of these states, the first `most`: no call for a job without
+    any, else as keeping.Details.which says.
+    """
     found: list[int] = []
-    for row in progress.rows:
-        if len(found) < most and row.job_id and any(state in BAD for state in row.counts or {}):
-            children = backend.failed_children(row.job_id) if row.size > 1 else {0: None}
-            indexes = list(decode_ranges(row.runs))
-            found += [indexes[child] for child in sorted(children)]
+    gone = sent_again(progress.rows)
+    for row, counts in zip(progress.rows, progress.standing, strict=True):
+        if not any(state in states for state in counts):
+            continue
+        if most is not None and len(found) >= most:
+            break
+        if not row.stands:
+            found += decode_ranges(row.runs)
+            continue
+        children = details.which(row, states).keys() - gone[key(row)]
+        indexes = list(decode_ranges(row.runs))
+        found += [indexes[child] for child in children]
     return sorted(found)[:most]
 
 
-def _places(rows: Sequence[Row], wanted: set[int]) -> dict[int, tuple[Row, int]]:
-    """Which job each run is in, and as which child. A run sent again is in the later job."""
-    places: dict[int, tuple[Row, int]] = {}
+def _places(rows: Sequence[Row], wanted: Collection[int]) -> dict[int, list[tuple[Row, int]]]:
+    """Which jobs each run is in, and as which child; the first job first."""
+    places: dict[int, list[tuple[Row, int]]] = {index: [] for index in wanted}
     for row in rows:
         for child, index in enumerate(decode_ranges(row.runs)):
-            if index in wanted:
-                places[index] = row, child
+            if index in places:
+                places[index].append((row, child))
     return places
 
 
-def _view(
-    run: Run, place: tuple[Row, int] | None, seen: dict[tuple[str, int], RunStatus]
-) -> RunView:
-    if place is None or place[0].state != SENT:
+def _view(run: Run, tries: Sequence[RunStatus]) -> RunView:
+    """The run after all its tries, one in each of its jobs."""
+    if not tries:
         return RunView(run=run, state=RunState.UNSENT)
-    row, child = place
-    status = seen.get((row.name, child))
-    if status is None:
-        return RunView(run=run, state=_last_word(row))
+    last = tries[-1]
     return RunView(
         run=run,
-        state=status.state,
-        exit_code=status.exit_code,
-        attempts=status.attempts,
-        reason=status.reason,
-        started_ms=status.started_ms,
-        stopped_ms=status.stopped_ms,
-        streams=status.streams,
+        state=last.state,
+        exit_code=last.exit_code,
+        attempts=sum(one.attempts for one in tries),
+        losses=sum(one.losses for one in tries),
+        reason=last.reason,
+        started_ms=last.started_ms,
+        stopped_ms=last.stopped_ms,
+        streams=tuple(stream for one in tries for stream in one.streams),
     )
-
-
-def _last_word(row: Row) -> RunState:
-    """What is still known of a run that the service has forgotten."""
-    counts = row.counts or {}
-    only = next(iter(counts), RunState.UNKNOWN)
-    return only if len(counts) == 1 and only in OVER else RunState.UNKNOWN
 
 
 def _check_selection(experiment: Experiment, selection: Selection) -> None:

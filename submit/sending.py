@@ -14,8 +14,9 @@ import msgspec
 from submit.backends import Backend, NotNow, Unclear
 from submit.errors import Refused, ServiceFailed
 from submit.ledger import Ledger
+from submit.pace import Pace
 from submit.plan import Job, Submission, job_chunk, job_name_prefix
-from submit.records import INTENDED, Kept, Row, Scope
+from submit.records import INTENDED, Fallback, Kept, Row, Scope
 from submit.session import Clock
 
 LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
@@ -24,8 +25,6 @@ LISTED_WITHIN_S = 6.0
 """What is not listed so long after it was intended was never sent."""
 PUT_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Waits after an answer that asks for patience."""
-SEND_EVERY_S = 0.025
-"""SubmitJob takes 50 calls a second from an account; others in it may be sending too."""
 
 Tell = Callable[[int, int], None]
 """Is told how many of how many jobs are done."""
@@ -59,29 +58,45 @@ def deliver(
     the ledger, and the same call goes on.
     """
     with ledger.lock(kept.id):
-        rows = {row.chunk: row for row in ledger.rows(kept) if row.number == submission.number}
-        _refuse_other_queue(submission, rows.values())
-        in_doubt = [row for row in rows.values() if row.state == INTENDED]
-        adopted = adopt(in_doubt, ledger=ledger, backend=backend, clock=clock)
-        missing = [
-            job
-            for job in submission.jobs
-            if job.chunk not in rows
-            or (rows[job.chunk] in in_doubt and rows[job.chunk].name not in adopted)
-        ]
-        sender = _Sender(kept, ledger, backend, clock, note)
-        if missing:
-            definition, found = _prepare(submission, backend)
-            for done, job in enumerate(missing):
-                tell(done, len(missing))
-                row = _row(submission, kept, job, definition)
-                sender.bring(row, found.get(job.chunk), done, len(missing))
-        return Delivery(
-            kept=kept,
-            sent=sender.sent,
-            adopted=sender.adopted + len(adopted),
-            known=len(rows) - len(in_doubt),
+        return deliver_locked(
+            submission, kept, ledger=ledger, backend=backend, clock=clock, tell=tell, note=note
         )
+
+
+def deliver_locked(
+    submission: Submission,
+    kept: Kept,
+    *,
+    ledger: Ledger,
+    backend: Backend,
+    clock: Clock,
+    tell: Tell,
+    note: Note,
+) -> Delivery:
+    """As `deliver`, for who has the experiment's lock."""
+    rows = {row.chunk: row for row in ledger.rows(kept) if row.number == submission.number}
+    _refuse_other_queue(submission, rows.values())
+    in_doubt = [row for row in rows.values() if row.state == INTENDED]
+    adopted = adopt(in_doubt, ledger=ledger, backend=backend, clock=clock)
+    missing = [
+        job
+        for job in submission.jobs
+        if job.chunk not in rows
+        or (rows[job.chunk] in in_doubt and rows[job.chunk].name not in adopted)
+    ]
+    sender = _Sender(kept, ledger, backend, clock, note)
+    if missing:
+        definition, found = _prepare(submission, backend)
+        for done, job in enumerate(missing):
+            tell(done, len(missing))
+            row = _row(submission, kept, job, definition)
+            sender.bring(row, found.get(job.chunk), done, len(missing))
+    return Delivery(
+        kept=kept,
+        sent=sender.sent,
+        adopted=sender.adopted + len(adopted),
+        known=len(rows) - len(in_doubt),
+    )
 
 
 def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock) -> dict[str, str]:
@@ -128,7 +143,7 @@ class _Sender:
         self._backend = backend
         self._clock = clock
         self._note = note
-        self._last = 0.0
+        self._pace = Pace(clock)
         self._doubt = False
         self.sent = 0
         self.adopted = 0
@@ -151,19 +166,20 @@ class _Sender:
                 self._ledger.forget(row)
             so_far = _so_far(done, of, doubt=self._doubt)
             raise ServiceFailed(err.slug, f"{err.message}\n{so_far}", err.hint) from err
-        self._ledger.sent(row, job_id)
         self.sent += 1
+        self._keep(row, job_id, done + 1, of)
 
     def _send(self, row: Row) -> str:
         why: BaseException | None = None
         for wait in (0.0, *PUT_OFF_S):
             self._clock.sleep(wait)
-            self._keep_pace()
+            self._pace.wait()
             self._intend(row)  # each time: how old it is decides how long it is looked for
             try:
-                return self._call(row)
+                job_id = self._call(row)
             except NotNow as err:
                 why = err.__cause__
+                self._pace.throttled()
                 self._note(f"{why}; nothing was done, trying again")
             except Unclear as err:
                 why = err
@@ -175,6 +191,9 @@ class _Sender:
                 )
                 if known:
                     return known[row.name]
+            else:
+                self._pace.taken()
+                return job_id
         if isinstance(why, ServiceFailed):
             raise why
         raise ServiceFailed("no-answer", f"AWS gave no clear answer, again and again: {why}")
@@ -184,11 +203,15 @@ class _Sender:
         self._ledger.intend(self._kept, row)
         return row
 
-    def _keep_pace(self) -> None:
-        pause = self._last + SEND_EVERY_S - self._clock.time()
-        if pause > 0:
-            self._clock.sleep(pause)
-        self._last = self._clock.time()
+    def _keep(self, row: Row, job_id: str, done: int, of: int) -> None:
+        """The job's id into the ledger. Raises ServiceFailed with what was sent: the next look
+        finds the job by its name.
+        """
+        try:
+            self._ledger.sent(row, job_id)
+        except ServiceFailed as err:
+            message = f"{err.message}\n{_so_far(done, of, doubt=False)}"
+            raise ServiceFailed(err.slug, message, err.hint) from err
 
     def _call(self, row: Row) -> str:
         job = Job(name=row.name, chunk=row.chunk, runs=row.runs, size=row.size, request=row.request)
@@ -245,7 +268,9 @@ def _row(submission: Submission, kept: Kept, job: Job, definition: str) -> Row:
     )
 
 
-def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
+def kept_experiment(
+    submission: Submission, log_group: str, now: float, fallback: Fallback | None = None
+) -> Kept:
     """What the ledger keeps of the submission's experiment."""
     return Kept(
         scope=Scope(submission.account, submission.region),
@@ -255,6 +280,7 @@ def kept_experiment(submission: Submission, log_group: str, now: float) -> Kept:
         log_group=log_group,
         experiment=submission.experiment,
         created=now,
+        fallback=fallback,
     )
 
 
@@ -262,6 +288,8 @@ def _so_far(done: int, of: int, *, doubt: bool) -> str:
     sent = f"{done} of {_jobs_were(of)} sent"
     if doubt:
         return f"{sent} for certain; the same line again finds out about the next, and goes on"
+    if done == of:
+        return f"{sent}; the same line again finds it by its name"
     return f"{sent}; the same line again sends the rest" if done else "nothing was sent"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 
@@ -55,3 +55,15 @@ def run_state(status: str, reason: str | None) -> RunState:
             (why for text, why in WHY_FAILED.items() if (reason or "").startswith(text)), state
         )
     return state
+
+
+def may_be(status: str, states: Collection[RunState]) -> bool:
+    """Whether a job with that status may be in one of these states."""
+    if BATCH_STATES[status] is RunState.FAILED:
+        return any(state in states for state in BAD)
+    return BATCH_STATES[status] in states
+
+
+def bad_count(counts: Mapping[RunState, int]) -> int:
+    """How many of the runs, counted by state, ended otherwise than done."""
+    return sum(count for state, count in counts.items() if state in BAD)

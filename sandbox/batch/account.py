@@ -197,6 +197,14 @@ class Account:
         )
         return True
 
+    @_inside_moto
+    def log_tail(self, group: str | None, stream: str, count: int) -> list[str]:
+        """The last lines of a stream; none where it is not there."""
+        found = self._logs().groups.get(group or DEFAULT_LOG_GROUP)
+        if found is None or stream not in found.streams:
+            return []
+        return [str(event.message) for event in found.streams[stream].events[-count:]]
+
     def _logs(self) -> Any:
         from moto.logs.models import logs_backends  # noqa: PLC0415 # only once jobs run
 

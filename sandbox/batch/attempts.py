@@ -21,6 +21,7 @@ NO_COMMAND = ("true",)
 
 
 TIMED_OUT = "Job attempt duration exceeded timeout"
+OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 MAIN_ENDED = "Main node exited"
 
 
@@ -83,9 +84,9 @@ def run(
     executor: Executor,
     conditions: Conditions,
     work_dir: Path,
-    started: Callable[[], None],
+    started: Callable[[int], None],
 ) -> Ended:
-    """Runs the attempt to its end; `started` is called when its process is there."""
+    """Runs the attempt to its end; `started` is called with its process's id."""
     fault = _fault(running, account, conditions)
     outcome = Outcome(None, fault) if fault else _run(running, account, executor, work_dir, started)
     container = describe_container(running, account)
@@ -161,7 +162,7 @@ def _run(
     account: Account,
     executor: Executor,
     work_dir: Path,
-    started: Callable[[], None],
+    started: Callable[[int], None],
 ) -> Outcome:
     job = running.job
     group, stream = _log_names(running)
@@ -170,7 +171,7 @@ def _run(
     return executor.run(
         Attempt(
             command=list(job.spec["container"]["command"] or NO_COMMAND),
-            environment=_environment(running, account.endpoint()) | _secrets(job, account) | own,
+            environment=_environment(running, account) | _secrets(job, account) | own,
             folder=folder,
         ),
         started=started,
@@ -185,7 +186,7 @@ def _overrides_length(job: Job) -> int:
     return len(json.dumps(overrides, separators=(",", ":"), ensure_ascii=False))
 
 
-def _environment(running: Running, endpoint: str | None) -> dict[str, str]:
+def _environment(running: Running, account: Account) -> dict[str, str]:
     """The job's variables and AWS's; of the sandbox's own only where programs lie."""
     job = running.job
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
@@ -197,9 +198,7 @@ def _environment(running: Running, endpoint: str | None) -> dict[str, str]:
         "AWS_BATCH_CE_NAME": running.environment.name,
         "AWS_BATCH_JQ_NAME": running.queue_name,
     }
-    if endpoint:
-        url = f"{endpoint}/_metadata/{running.machine.secret}"
-        environment["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = url
+    environment |= _way_to_aws(running, account)
     if job.parent and job.parent.array:
         environment["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)
         environment["AWS_BATCH_JOB_ARRAY_SIZE"] = str(job.parent.array.size)
@@ -212,6 +211,23 @@ def _environment(running: Running, endpoint: str | None) -> dict[str, str]:
         if running.main_address:  # not on the main node (User Guide, Environment variables)
             environment["AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"] = running.main_address
     return environment
+
+
+def _way_to_aws(running: Running, account: Account) -> dict[str, str]:
+    """Where a job finds its instance's metadata and, with a job role, AWS and credentials for it."""
+    endpoint = account.endpoint()
+    if endpoint is None:
+        return {}
+    metadata = f"{endpoint}/_metadata/{running.machine.secret}"
+    found = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
+    if running.job.spec["container"].get("jobRoleArn"):
+        found |= {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata}/credentials/{running.job.id}",
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_REGION": account.region,
+            "AWS_DEFAULT_REGION": account.region,
+        }
+    return found
 
 
 def _secrets(job: Job, account: Account) -> dict[str, str]:
@@ -234,6 +250,8 @@ def _words(running: Running, outcome: Outcome) -> tuple[str, str | None, int | N
     """The status reason, the container's reason and the exit code, as AWS words them."""
     if outcome.fault:
         return "Task failed to start", outcome.fault, None
+    if running.reasons[:1] == [OUT_OF_MEMORY]:
+        return "Essential container in task exited", OUT_OF_MEMORY, outcome.exit_code
     if running.reasons:
         lost = running.reasons[0].startswith("Host EC2")
         return running.reasons[0], None, None if lost else outcome.exit_code

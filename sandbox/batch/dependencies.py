@@ -76,7 +76,7 @@ def _settle_children(store: Store, job: Job, array: Array, now_ms: int) -> None:
             for index in new:
                 _let_go(job, array, index + 1, array.look(job, index), now_ms)
     for job_id in list(array.pairs):
-        other = store.jobs.get(job_id)
+        other = store.look_at(job_id)
         if other is None or other.array is None:
             fail(job, now_ms)  # it was forgotten before its time
             return

@@ -69,7 +69,7 @@ class Executor:
         self,
         attempt: Attempt,
         *,
-        started: Callable[[], None],
+        started: Callable[[int], None],
         stop: threading.Event,
         log: Callable[[Lines], object],
     ) -> Outcome:
@@ -89,7 +89,7 @@ class Executor:
                 missing = f'exec: "{attempt.command[0]}": {err.strerror}'
                 return Outcome(None, f"CannotStartContainerError: {missing}")
             with self._reaper.watching(process.pid):
-                started()
+                started(process.pid)
                 return self._supervise(process, stop, log)
 
     def _supervise(

@@ -178,6 +178,8 @@ def job_detail(store: Store, job: Job) -> dict[str, Any]:
         "dependsOn": spec.get("dependsOn", []),
         "jobDefinition": spec["jobDefinition"],
         "parameters": spec["parameters"],
+        "shareIdentifier": spec["shareIdentifier"] or None,
+        "schedulingPriority": spec["schedulingPriority"] if spec["shareIdentifier"] else None,
         "timeout": spec.get("timeout"),
         "tags": dict(store.tags.get((job.parent or job).arn, {})),
         "propagateTags": spec["propagateTags"],
@@ -374,6 +376,7 @@ def _summary(job: Job) -> dict[str, Any]:
         "startedAt": job.started_ms,
         "stoppedAt": job.stopped_ms,
         "jobDefinition": job.spec["jobDefinition"],
+        "shareIdentifier": job.spec["shareIdentifier"] or None,
     }
     if job.array:
         summary["arrayProperties"] = {"size": job.array.size}

@@ -18,12 +18,15 @@ from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.machines import Machine, Machines
 from sandbox.batch.placement import Placement, needs_of, place, vcpus
+from sandbox.batch.retention import forget
 from sandbox.batch.retries import grants_retry
 from sandbox.batch.store import Array, Job, Resource, Store
 from sandbox.conditions import Conditions
 
 TICK_SECONDS = 0.25
 """Whatever changes wakes the scheduler; a tick is for what time alone brings about."""
+FORGETTING_MS = 3_600_000
+"""How often jobs are looked at that have been over for long."""
 _STARTED = frozenset({states.STARTING, states.RUNNING})
 
 
@@ -53,6 +56,9 @@ class Scheduler:
         """By id, where the nodes of a multi-node job run."""
         self._coming = 0
         """Slots that are kept for jobs whose machines are on their way, in this round."""
+        self._sessions: dict[int, Running] = {}
+        """By process, the attempts that have one."""
+        self._next_forgetting_ms = 0
         self.ended = 0
         """Attempts that are over."""
         self._threads: set[threading.Thread] = set()
@@ -106,10 +112,24 @@ class Scheduler:
         with self._store.lock:
             return self.machines.find(secret=secret)
 
+    def role_on(self, machine: Machine, job_id: str) -> str | None:
+        """The role of a job that runs on the machine; None when it has none, or is not there."""
+        with self._store.lock:
+            running = self._running.get(job_id)
+            if running is None or running.machine is not machine:
+                return None
+            role: str | None = running.job.spec["container"].get("jobRoleArn")
+            return role
+
     def running_jobs(self) -> list[str]:
         """Ids of the jobs and nodes that have a slot now."""
         with self._store.lock:
             return list(self._running)
+
+    def sessions(self) -> dict[int, Running]:
+        """The attempts that have a process, by its id."""
+        with self._store.lock:
+            return dict(self._sessions)
 
     def _loop(self) -> None:
         while not self._closed:
@@ -123,6 +143,9 @@ class Scheduler:
         now = self.now_ms()
         self._settle_resources()
         self._tend_machines(now)
+        if now >= self._next_forgetting_ms:
+            forget(self._store, now)
+            self._next_forgetting_ms = now + FORGETTING_MS
         self.machines.next_round()
         self._coming = 0
         for queue in sorted(self._store.queues.values(), key=lambda q: -q.detail["priority"]):
@@ -349,7 +372,7 @@ class Scheduler:
                 executor=self._executor,
                 conditions=self._conditions,
                 work_dir=self._work_dir,
-                started=lambda: self._started(running),
+                started=lambda pid: self._started(running, pid),
             )
         except Exception as err:  # noqa: BLE001 # a mistake of ours: the job must not hang for it
             traceback.print_exception(err)
@@ -357,14 +380,16 @@ class Scheduler:
             ended = Ended("Task failed to start", {"reason": reason}, False, may_retry=False)
         with self._store.lock:
             self.ended += 1
+            self._sessions = {p: r for p, r in self._sessions.items() if r is not running}
             del self._running[running.job.id]
             self._finish(running, ended)
             self._threads.discard(threading.current_thread())
         self._wake.set()
 
-    def _started(self, running: Running) -> None:
+    def _started(self, running: Running, pid: int) -> None:
         job = running.job
         with self._store.lock:
+            self._sessions[pid] = running
             job.move(states.RUNNING)
             job.started_ms = self.now_ms()
             job.container = attempts.describe_container(running, self._store.account)

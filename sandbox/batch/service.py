@@ -13,6 +13,7 @@ from sandbox.batch.account import Account
 from sandbox.batch.errors import BatchError, ClientError
 from sandbox.batch.executor import Executor
 from sandbox.batch.machines import Machines
+from sandbox.batch.memory import MemoryWatch
 from sandbox.batch.protocol import Protocol
 from sandbox.batch.scheduler import Scheduler
 from sandbox.batch.store import Job, Store, new_id
@@ -35,6 +36,7 @@ class Batch:
         grace_s: float,
         boot_s: float,
         idle_s: float,
+        memory_limits: bool,
         clock: Callable[[], float],
     ) -> None:
         self.store = Store(account)
@@ -49,11 +51,14 @@ class Batch:
             work_dir=work_dir,
             clock=clock,
         )
+        self._watch = MemoryWatch(self.scheduler.sessions) if memory_limits else None
         self.protocol = Protocol()
         self._operations = self._table()
 
     def close(self) -> None:
         """Ends all jobs; returns when their processes are gone."""
+        if self._watch:
+            self._watch.close()
         self._executor.hurry()
         self.scheduler.close()
         self._executor.close()

@@ -289,6 +289,8 @@ class Store:
         return self._find(job_id, Job.child)
 
     def _find(self, job_id: str, child_of: Callable[[Job, int], Job]) -> Job | None:
+        if job_id.startswith("arn:"):  # clients use either
+            job_id = job_id.rpartition("/")[2]
         if "#" in job_id:
             return self._find_node(*job_id.split("#", 1))
         parent_id, colon, index = job_id.partition(":")

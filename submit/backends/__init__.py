@@ -5,13 +5,14 @@ Its deeds take and give values; what must survive a crash lies in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
 from submit.plan import Definition, Job
 from submit.states import RunState
+from submit.waiting import QueueFacts
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,19 +23,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     created_ms: int
 
 
-class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as the service sees it. `counts` has its runs by state."""
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One run of a job: `child` is its number in the job. `streams` are its logs, one an attempt;
+    `losses` its attempts whose machine was taken.
 
-    job_id: str
-    over: bool
-    counts: dict[RunState, int]
-    reason: str | None = None
-    started_ms: int | None = None
-    stopped_ms: int | None = None
-
-
-class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a job: `child` is its number in the job. `streams` are its logs, one an attempt."""
+    `brief` is what a list of runs tells: without attempts, losses and streams. The ledger keeps
+    these values by the order of their fields: new ones come last, with a default.
+    """
 
     child: int
     state: RunState
@@ -44,6 +39,28 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     started_ms: int | None = None
     stopped_ms: int | None = None
     streams: tuple[str, ...] = ()
+    losses: int = 0
+    brief: bool = False
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the service sees it. `counts` has its runs by state.
+
+    What is learned of a job that somebody else has sent: `runs` (submit.ranges), `definition`,
+    `owner` (the user who sent it). A backend that nobody shares leaves them empty.
+    """
+
+    job_id: str
+    over: bool
+    counts: dict[RunState, int]
+    reason: str | None = None
+    started_ms: int | None = None
+    stopped_ms: int | None = None
+    run: RunStatus | None = None
+    """Of a job that is a single run, the run."""
+    runs: str = ""
+    definition: str = ""
+    owner: str | None = None
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,17 +104,24 @@ class Backend(Protocol):
     def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:
         """Those runs of a job: one call per 100."""
 
-    def failed_children(self, job_id: str) -> dict[int, RunState]:
-        """What became of an array's runs that failed, by number: one call, so a thousand at most."""
+    def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
+        """The runs of an array that are in one of these states, brief or not: one call per 1,000
+        and status of the service's. None when the service has forgotten the job.
+        """
+
+    def facts(self, queue_arn: str) -> QueueFacts | None:
+        """How the queue and the machines behind it are, to tell why jobs wait: 2 calls at most.
+        None when there is no such queue.
+        """
 
     def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
         """The last lines of a log; none when it does not exist yet."""
 
     def follow(
-        self, group: str, stream: str, token: str | None
+        self, group: str, stream: str, token: str | None, since_ms: int | None = None
     ) -> tuple[list[LogLine], str | None]:
-        """What has come since `token` (None: from the start), and the next token, which is the
-        same again when there is nothing new.
+        """What has come since `token` (None: from the start, or from that time on), and the next
+        token, which is the same again when there is nothing new.
         """
 
     def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
@@ -106,4 +130,7 @@ class Backend(Protocol):
         """
 
     def cancel(self, job_ids: Sequence[str]) -> None:
-        """Stops the jobs, running or not, all runs of an array with it: one call a job."""
+        """Stops the jobs, running or not, all runs of an array with it; `JOB:N` is run N of an
+        array alone. One call for many where the service has it, else one each; what is over or
+        forgotten already is no failure.
+        """

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from submit.backends import Found, JobStatus, LogLine, RunStatus
 from submit.backends.aws_errors import answered, answered_once
 from submit.errors import ServiceFailed
-from submit.plan import Definition, Job
-from submit.states import CANCEL_REASON, OVER, RunState, run_state
+from submit.plan import USER_TAG, Definition, Job
+from submit.runside import RUNS_VARIABLE
+from submit.states import BATCH_STATES, CANCEL_REASON, OVER, RunState, may_be, run_state
+from submit.waiting import MachinesFacts, QueueFacts
 
 if TYPE_CHECKING:
     from mypy_boto3_batch import BatchClient
-    from mypy_boto3_batch.type_defs import JobDetailTypeDef
+    from mypy_boto3_batch.type_defs import (
+        ComputeEnvironmentDetailTypeDef,
+        JobDetailTypeDef,
+        JobSummaryTypeDef,
+    )
     from mypy_boto3_logs import CloudWatchLogsClient
 
 T = TypeVar("T")
@@ -22,6 +28,8 @@ DESCRIBE_AT_ONCE = 100
 """DescribeJobs, jobs: at most 100 ids."""
 STREAMS_AT_ONCE = 100
 """FilterLogEvents, logStreamNames: at most 100."""
+CANCEL_AT_ONCE = 50
+"""TerminateJobs, jobs: at most 50 ids."""
 TRIES = 6
 
 
@@ -75,20 +83,43 @@ class AwsBackend:
         ids = [f"{job_id}:{child}" for child in children] if size > 1 else [job_id]
         return [_run_status(job) for job in self._describe(ids)]
 
-    def failed_children(self, job_id: str) -> dict[int, RunState]:
-        found = answered(self._batch().list_jobs, arrayJobId=job_id, jobStatus="FAILED")
-        return {
-            job["arrayProperties"]["index"]: run_state(job["status"], job.get("statusReason"))
-            for job in found["jobSummaryList"]
-        }
+    def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
+        found: list[RunStatus] = []
+        for status in [one for one in BATCH_STATES if may_be(one, states)]:
+            pages = _pages(self._batch().list_jobs, arrayJobId=job_id, jobStatus=status)
+            try:
+                found += [_listed_run(job) for page in pages for job in page["jobSummaryList"]]
+            except ServiceFailed as err:
+                if err.slug == "aws-ClientException":  # a job that is forgotten has no children
+                    return []
+                raise
+        return [run for run in found if run.state in states]
+
+    def facts(self, queue_arn: str) -> QueueFacts | None:
+        batch = self._batch()
+        queues = answered(batch.describe_job_queues, jobQueues=[queue_arn])["jobQueues"]
+        if not queues:
+            return None
+        order = sorted(queues[0]["computeEnvironmentOrder"], key=lambda one: one["order"])
+        names = [one["computeEnvironment"] for one in order]
+        found = answered(batch.describe_compute_environments, computeEnvironments=names)
+        machines = {one["computeEnvironmentArn"]: one for one in found["computeEnvironments"]}
+        return QueueFacts(
+            name=queues[0]["jobQueueName"],
+            state=queues[0]["state"],
+            status=queues[0].get("status", "VALID"),
+            reason=queues[0].get("statusReason"),
+            machines=tuple(_machines(machines[name]) for name in names if name in machines),
+        )
 
     def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
         return self._log_lines(group, stream, limit=lines, startFromHead=False)[0]
 
     def follow(
-        self, group: str, stream: str, token: str | None
+        self, group: str, stream: str, token: str | None, since_ms: int | None = None
     ) -> tuple[list[LogLine], str | None]:
-        after = {"nextToken": token} if token else {}
+        after: dict[str, Any] = {"nextToken": token} if token else {}
+        after |= {"startTime": since_ms} if since_ms is not None else {}
         lines, following = self._log_lines(group, stream, startFromHead=True, **after)
         return lines, following or token
 
@@ -114,8 +145,24 @@ class AwsBackend:
             yield from ((event["logStreamName"], event["message"]) for event in found)
 
     def cancel(self, job_ids: Sequence[str]) -> None:
-        for job_id in job_ids:
-            answered(self._batch().terminate_job, jobId=job_id, reason=CANCEL_REASON)
+        batch = self._batch()
+        if not hasattr(batch, "terminate_jobs"):  # botocore has it since 1.44
+            for job_id in job_ids:
+                answered(batch.terminate_job, jobId=job_id, reason=CANCEL_REASON)
+            return
+        failures: list[Any] = []
+        for some in _pieces(job_ids, CANCEL_AT_ONCE):
+            done = answered(batch.terminate_jobs, jobs=list(some), reason=CANCEL_REASON)
+            failures += done.get("errors", [])
+        # The call answers 200 whatever becomes of each. A job that is forgotten needs no stopping.
+        failed = [one for one in failures if one.get("code") != "ClientException"]
+        if failed:
+            raise ServiceFailed(
+                "not-stopped",
+                f"{len(failed)} of {len(job_ids)} jobs were not stopped; the first, "
+                f"{failed[0].get('job')}: {failed[0].get('code')}: {failed[0].get('message')}",
+                "the same line again",
+            )
 
     def _describe(self, job_ids: Sequence[str]) -> Iterator[JobDetailTypeDef]:
         for some in _pieces(job_ids, DESCRIBE_AT_ONCE):
@@ -190,6 +237,8 @@ def _job_status(job: JobDetailTypeDef) -> JobStatus:
         one = run_state(status, reason)
         if count:
             counts[one] = counts.get(one, 0) + count
+    container = job.get("container", {})
+    environment = {pair["name"]: pair.get("value", "") for pair in container.get("environment", [])}
     return JobStatus(
         job_id=job["jobId"],
         over=state in OVER,
@@ -197,6 +246,37 @@ def _job_status(job: JobDetailTypeDef) -> JobStatus:
         reason=reason,
         started_ms=job.get("startedAt") or None,
         stopped_ms=job.get("stoppedAt") or None,
+        run=None if array.get("size") else _run_status(job),
+        runs=environment.get(RUNS_VARIABLE, ""),
+        definition=job["jobDefinition"],
+        owner=job.get("tags", {}).get(USER_TAG),
+    )
+
+
+def _listed_run(job: JobSummaryTypeDef) -> RunStatus:
+    container = job.get("container", {})
+    return RunStatus(
+        child=job.get("arrayProperties", {}).get("index", 0),
+        state=run_state(job["status"], job.get("statusReason")),
+        reason=_why(job.get("statusReason"), container.get("reason")),
+        exit_code=container.get("exitCode"),
+        started_ms=job.get("startedAt") or None,
+        stopped_ms=job.get("stoppedAt") or None,
+        brief=True,
+    )
+
+
+def _machines(one: ComputeEnvironmentDetailTypeDef) -> MachinesFacts:
+    resources = one.get("computeResources", {})
+    return MachinesFacts(
+        name=one["computeEnvironmentName"],
+        state=one.get("state", "ENABLED"),
+        status=one.get("status", "VALID"),
+        reason=one.get("statusReason"),
+        instance_types=tuple(resources.get("instanceTypes", ())),
+        spot=resources.get("type") == "SPOT",
+        max_vcpus=resources.get("maxvCpus"),
+        desired_vcpus=resources.get("desiredvCpus"),
     )
 
 
@@ -206,17 +286,24 @@ def _run_status(job: JobDetailTypeDef) -> RunStatus:
     state = run_state(job["status"], job.get("statusReason"))
     streams = [attempt.get("container", {}).get("logStreamName") for attempt in attempts]
     streams.append(container.get("logStreamName"))
-    why = (job.get("statusReason"), container.get("reason"))
+    losses = [
+        one for one in attempts if run_state("FAILED", one.get("statusReason")) is RunState.LOST
+    ]
     return RunStatus(
         child=job.get("arrayProperties", {}).get("index", 0),
         state=state,
-        reason=": ".join(part for part in why if part) or None,
+        reason=_why(job.get("statusReason"), container.get("reason")),
         exit_code=container.get("exitCode"),
         attempts=len(attempts) + (state in {RunState.STARTING, RunState.RUNNING}),
         started_ms=job.get("startedAt") or None,
         stopped_ms=job.get("stoppedAt") or None,
         streams=tuple(dict.fromkeys(stream for stream in streams if stream)),
+        losses=len(losses),
     )
+
+
+def _why(*reasons: str | None) -> str | None:
+    return ": ".join(reason for reason in reasons if reason) or None
 
 
 def _pieces(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

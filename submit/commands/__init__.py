@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -16,8 +17,14 @@ VERBS = {
     "status": "Show how experiments stand.",
     "logs": "Show what runs have printed.",
     "results": "Show the metrics that runs have printed, and their mean over the seeds.",
-    "cancel": "Stop an experiment.",
+    "wait": "Wait until experiments are over.",
+    "retry": "Send runs again that failed or were lost.",
+    "cancel": "Stop experiments, or some of their runs.",
+    "rm": "Forget old experiments.",
     "queues": "Show the team's queues.",
+    "use": "Choose the team's stack for all that follows.",
+    "doctor": "Look at all that a submission rests on, and say what is wrong.",
+    "completion": "Print what makes the shell complete verbs, queues and experiments.",
 }
 
 
@@ -68,6 +75,9 @@ def cli() -> None:
 
 def main() -> None:
     """The console script: prints what went wrong, and exits with the code for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an old locale lacks letters
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run_command(sys.argv[1:]))
 
 

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submit import api
-from submit.commands.options import experiment_argument, selection, selection_options
+from submit.commands.options import (
+    experiment_argument,
+    selection,
+    selection_options,
+    state_option,
+)
 from submit.commands.text import INTERRUPTED, plural, run_text, say
 from submit.errors import WrongUse
+from submit.moments import parse_moment
+from submit.states import RunState
 
 if TYPE_CHECKING:
     from submit.runs import RunView
@@ -21,28 +28,41 @@ SHOWN_RUNS = 100
 @click.command("logs")
 @experiment_argument
 @selection_options
+@state_option
+@click.option(
+    "--attempt", type=click.IntRange(1), help="Only the try of that number, from 1.  [default: all]"
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Only what came after: 10m (ago), 2h, 2026-12-01T10:00.",
+)
 @click.option("--tail", type=click.IntRange(1, 10_000), help="The last lines of each run alone.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the runs are over.")
-def command(experiment: str, tail: int | None, follow: bool, **given: Any) -> int:  # noqa: FBT001 # click passes by name
+def command(experiment: str, since: str | None, follow: bool, **given: Any) -> int:  # noqa: FBT001 # click passes by name
     """Show what the runs of an experiment have printed; of several, each line with its run."""
     wanted = selection(given["runs"], given["seeds"], given["wheres"])
+    states = [RunState(state) for state in given["states"]]
+    which = {"tail": given["tail"], "attempt": given["attempt"]}
     with api.Session() as session:
         kept = api.find(session, experiment)
+        which["since"] = parse_moment(since, session.clock.time()) if since else None
         if follow:
-            return _follow(session, kept, wanted, tail)
+            return _follow(session, kept, wanted, {"states": states, **which})
         progress = api.poll(session, [kept])[0]
-        if progress.runs > SHOWN_RUNS and not any(given.values()):
+        chosen = wanted.runs or wanted.seeds or wanted.where or states
+        if progress.runs > SHOWN_RUNS and not chosen:
             raise WrongUse(
                 "too-many-logs",
                 f"these are {progress.runs:,} runs",
                 f"submit logs {kept.id} --run 0 (or --seed, --where; submit status {kept.id})",
             )
-        views = api.runs(session, progress, wanted)
+        views = api.runs(session, progress, wanted, states)
         prefixes = _prefixes(views)
         silent = []
         for view in views:
             empty = True
-            for line in api.log(session, progress, view, tail):
+            for line in api.log(session, progress, view, **which):
                 click.echo(f"{prefixes[view.run.index]}{line.text}")
                 empty = False
             silent += [view] if empty else []
@@ -50,9 +70,9 @@ def command(experiment: str, tail: int | None, follow: bool, **given: Any) -> in
     return 0
 
 
-def _follow(session: api.Session, kept: Any, wanted: Any, tail: int | None) -> int:
+def _follow(session: api.Session, kept: Any, wanted: Any, which: dict[str, Any]) -> int:
     try:
-        followed = api.follow(session, kept, wanted, tail=tail)
+        followed = api.follow(session, kept, wanted, **which)
         for view, line in followed.lines:
             prefix = _prefix(view) if len(followed.runs) > 1 else ""
             click.echo(f"{prefix}{line.text}")

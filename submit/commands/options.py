@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submit.errors import WrongUse
+from submit import api
+from submit.errors import SubmitError, WrongUse
+from submit.records import Fallback
 from submit.session import Session
+from submit.states import RunState
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from submit.runs import Selection
+
+FALLBACK_AFTER = 3
+"""Machines that a run may lose before it goes to its fallback, when nothing is said."""
 
 
 class Parsed(click.ParamType[Any]):
@@ -34,10 +42,33 @@ class Parsed(click.ParamType[Any]):
             ) from err
 
 
+def complete_queue(ctx: click.Context, _param: click.Parameter, start: str) -> list[str]:
+    """Names of queues that begin so; none where no fleet is known."""
+    try:
+        with Session(fleet=ctx.params.get("fleet"), stack=ctx.params.get("stack")) as session:
+            return [name for name in api.complete_queues(session) if name.startswith(start)]
+    except SubmitError:  # a person is typing: nothing to complete, and nobody to tell
+        return []
+
+
+def complete_experiment(
+    _ctx: click.Context, _param: click.Parameter, start: str
+) -> list[CompletionItem]:
+    """Ids of experiments that begin so, the newest first, with their names; and `latest`."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 # while a person types
+
+    try:
+        with Session() as session:
+            known = [("latest", "the one sent last"), *api.complete_experiments(session)]
+    except SubmitError:  # likewise
+        return []
+    return [CompletionItem(name, help=help_) for name, help_ in known if name.startswith(start)]
+
+
 stack_option = click.option(
     "--stack",
     metavar="TEAM",
-    help="The Pulumi stack.  [default: RUNFLEET_STACK, else the selected one]",
+    help="The stack.  [default: RUNFLEET_STACK, `submit use`, or the selected one]",
 )
 fleet_option = click.option(
     "--fleet",
@@ -45,7 +76,42 @@ fleet_option = click.option(
     help="A file with the fleet document (- for standard input).  [default: RUNFLEET_FLEET]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-experiment_argument = click.argument("experiment", metavar="EXPERIMENT")
+experiment_argument = click.argument(
+    "experiment", metavar="EXPERIMENT", shell_complete=complete_experiment
+)
+experiments_argument = click.argument(
+    "experiments", metavar="EXPERIMENT…", nargs=-1, shell_complete=complete_experiment
+)
+state_option = click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in RunState]),
+    help="Runs in that state.  [repeatable]",
+)
+
+
+def fallback_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where runs go that have lost their machines: --fallback, --after."""
+    command = click.option(
+        "--after",
+        type=click.IntRange(1, 10),
+        help="Spot machines that a run may lose before it goes there.  [default: 3]",
+    )(command)
+    return click.option(
+        "--fallback",
+        metavar="QUEUE",
+        shell_complete=complete_queue,
+        help="Runs that lose their spot machines go on there: by `submit status`, `wait` or "
+        "--watch, when they see it.",
+    )(command)
+
+
+def fallback_of(queue: str | None, after: int | None) -> Fallback | None:
+    """What the fallback options say. Raises WrongUse for --after alone."""
+    if queue is None and after is not None:
+        raise WrongUse("after-what", "--after says when to go to --fallback", "--fallback QUEUE")
+    return None if queue is None else Fallback(queue=queue, after=after or FALLBACK_AFTER)
 
 
 def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,9 +155,13 @@ __all__ = [
     "Parsed",
     "Session",
     "experiment_argument",
+    "experiments_argument",
+    "fallback_of",
+    "fallback_options",
     "fleet_option",
     "json_option",
     "selection",
     "selection_options",
     "stack_option",
+    "state_option",
 ]

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submit import api
-from submit.commands.options import Parsed, fleet_option, json_option, stack_option
+from submit.commands.options import (
+    Parsed,
+    complete_queue,
+    fallback_of,
+    fallback_options,
+    fleet_option,
+    json_option,
+    stack_option,
+)
 from submit.commands.planned import print_dry_run, print_summary, requests
 from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
 from submit.errors import WrongUse
@@ -61,7 +69,12 @@ def _variable(text: str) -> tuple[str, str]:
     "where it says {name} or {seed} it gets them there instead. A comma within a value is "
     r"written \, and a backslash \\.",
 )
-@click.option("--queue", metavar="QUEUE", help="Where to run: one of `submit queues`.")
+@click.option(
+    "--queue",
+    metavar="QUEUE",
+    shell_complete=complete_queue,
+    help="Where to run: one of `submit queues`.",
+)
 @click.option(
     "--seeds", type=Parsed("seeds", parse_seeds), help="3 (the seeds 1, 2, 3), 1,5,7 or 1..10."
 )
@@ -118,6 +131,7 @@ def _variable(text: str) -> tuple[str, str]:
     show_default=True,
     help="Further tries when the machine is taken away; a command that fails gets none.",
 )
+@fallback_options
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
 @click.option("--group", metavar="TEXT", default="", help="W&B group.  [default: the experiment]")
 @click.option("--again", is_flag=True, help="Once more what was sent before, as a new experiment.")
@@ -135,9 +149,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     _check_given(ctx, given)
     with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
-        plan = api.plan(session, _experiment(ctx, given), given["queue"])
+        fallback = fallback_of(given["fallback"], given["after"])
+        plan = api.plan(session, _experiment(ctx, given), given["queue"], fallback)
         if given["again"]:
-            plan = api.plan(session, api.next_generation(session, plan), given["queue"])
+            again = api.next_generation(session, plan)
+            plan = api.plan(session, again, given["queue"], fallback)
         if given["dry_run"]:
             if given["as_json"]:
                 show_json(requests(plan))

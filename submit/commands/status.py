@@ -9,8 +9,17 @@ import click
 import msgspec
 
 from submit import api
-from submit.commands.options import json_option, selection, selection_options
-from submit.commands.text import plural, progress_text, run_text, say, seconds, show_json
+from submit.commands.options import json_option, selection, selection_options, state_option
+from submit.commands.text import (
+    bar,
+    one_line,
+    plural,
+    progress_text,
+    run_text,
+    say,
+    seconds,
+    show_json,
+)
 from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import parameter_names
 from submit.states import BAD, RunState
@@ -29,6 +38,7 @@ SHOWN_EXPERIMENTS = 20
 @click.command("status")
 @click.argument("experiment", metavar="[EXPERIMENT]", required=False)
 @selection_options
+@state_option
 @click.option("--all", "everything", is_flag=True, help="Show all, however many they are.")
 @click.option("--watch", "follow", is_flag=True, help="Follow it to its end.")
 @json_option
@@ -45,7 +55,7 @@ def command(experiment: str | None, follow: bool, as_json: bool, **given: Any) -
 
                 return watch(session, kept)
             return _show_one(session, kept, given, as_json=as_json)
-        if given["runs"] or given["seeds"] or given["wheres"]:
+        if _chosen(given):
             raise WrongUse("whose-runs", "runs of which experiment?", "submit status latest …")
         return _show_all(session, everything=given["everything"], as_json=as_json)
 
@@ -72,6 +82,7 @@ def tell_end(session: api.Session, progress: Progress) -> None:
         say(f"{unsent} not sent: the same `submit run` line sends the rest")
     if RunState.UNKNOWN in progress.counts:
         say("AWS Batch does not know the job any more (it keeps them for a week or so)")
+        say(f"  next: submit retry {kept.id} --unknown")
     failed = progress.bad - progress.counts.get(RunState.CANCELLED, 0)
     failures = api.failed_runs(session, progress, 1) if failed else []
     for view in failures:
@@ -79,8 +90,8 @@ def tell_end(session: api.Session, progress: Progress) -> None:
         lines = [line.text.rstrip() for line in api.log(session, progress, view, 5)]
         last = next((line for line in reversed(lines) if line), None)
         if last:
-            say(f"  its last line: {last}")
-        say(f"  next: submit logs {kept.id} --run {view.run.index}")
+            say(f"  its last line: {one_line(last)}")
+        say(f"  next: submit logs {kept.id} --run {view.run.index}; submit retry {kept.id}")
     if progress.is_over and not failures:
         say(f"  next: submit results {kept.id}")
 
@@ -94,17 +105,20 @@ def reason_text(view: RunView) -> str:
 def _show_one(session: api.Session, kept: Any, given: dict[str, Any], *, as_json: bool) -> int:
     found, trouble = _look(session, [kept])
     progress = found[0]
+    why: list[str] = []
     views: list[RunView] = []
     left = 0
     if not trouble:
         try:
             views, left = _choose_runs(session, progress, given)
+            why = api.why_waiting(session, progress, views)
         except ServiceFailed as err:
             trouble = err
     if as_json:
-        show_json(_json(progress) | {"details": [_run_json(view) for view in views]})
+        details = [_run_json(view) for view in views]
+        show_json(_json(progress) | {"waits": why, "details": details})
     else:
-        _print_one(progress, views, left)
+        _print_one(progress, views, left, why)
     if trouble:
         raise trouble
     if not as_json:
@@ -120,7 +134,7 @@ def _look(
 ) -> tuple[list[Progress], ServiceFailed | None]:
     """How they stand; when AWS can't be asked, how they stood when it last could, and why."""
     try:
-        return api.poll(session, experiments), None
+        return api.look(session, experiments, say), None
     except ServiceFailed as err:
         found = api.known(session, experiments)
         seen = [progress.seen for progress in found if progress.seen]
@@ -133,44 +147,62 @@ def _choose_runs(
     session: api.Session, progress: Progress, given: dict[str, Any]
 ) -> tuple[list[RunView], int]:
     """The runs to show, and how many are left out."""
-    chosen = bool(given["runs"] or given["seeds"] or given["wheres"])
-    if chosen or given["everything"] or progress.runs <= SHOWN_RUNS:
+    if _chosen(given) or given["everything"] or progress.runs <= SHOWN_RUNS:
         wanted = selection(given["runs"], given["seeds"], given["wheres"])
-        return api.runs(session, progress, wanted), 0
+        states = [RunState(state) for state in given["states"]]
+        return api.runs(session, progress, wanted, states), 0
     views = api.failed_runs(session, progress, SHOWN_FAILURES) if progress.bad else []
     return views, progress.runs - len(views)
 
 
-def _print_one(progress: Progress, views: list[RunView], left: int) -> None:
+def _chosen(given: dict[str, Any]) -> bool:
+    return any(given[name] for name in ("runs", "seeds", "wheres", "states"))
+
+
+def _print_one(progress: Progress, views: list[RunView], left: int, why: list[str]) -> None:
     from submit.commands.tables import print_table  # noqa: PLC0415 # not for JSON
 
     kept = progress.kept
     queues = ", ".join(dict.fromkeys(row.queue_name for row in progress.rows))
     name = f" ({kept.name})" if kept.name else ""
     click.echo(f"{kept.id}{name} on {queues or 'no queue'} of {kept.stack}")
-    click.echo(f"{progress_text(progress)}, {took(progress)}".removesuffix(", "))
-    if not progress.is_over and progress.reason:
-        click.echo(f"AWS Batch says: {progress.reason}")
+    text = f"{bar(progress.counts)} {progress_text(progress)}, {took(progress)}"
+    click.echo(text.removesuffix(", "))
+    if progress.losses or progress.tries > progress.runs:
+        tries = plural(progress.tries, "try", "tries")
+        click.echo(f"{tries} so far, {plural(progress.losses, 'machine')} lost")
+    if kept.fallback:
+        click.echo(
+            f"runs that lose {plural(kept.fallback.after, 'machine')} go on to {kept.fallback.queue}"
+        )
+    for words in why:
+        click.echo(f"waiting: {words}")
     if views:
         click.echo()
-        columns = ("run", *_parameter_names(kept.experiment), "state", "exit", "tries", "time")
         bad = any(view.state in BAD for view in views)
-        print_table((*columns, "reason") if bad else columns, [_cells(v, bad=bad) for v in views])
+        lost = any(view.losses for view in views)
+        columns = (
+            *("run", *_parameter_names(kept.experiment), "state", "exit", "tries"),
+            *(("lost", "time") if lost else ("time",)),
+            *(("reason",) if bad else ()),
+        )
+        print_table(columns, [_cells(view, lost=lost, bad=bad) for view in views])
     if left:
         which = "failed ones; in all " if views else ""
         click.echo(f"({which}{progress.runs:,} runs: --all, --where, --seed and --run show them)")
 
 
-def _cells(view: RunView, *, bad: bool) -> tuple[Any, ...]:
+def _cells(view: RunView, *, lost: bool, bad: bool) -> tuple[Any, ...]:
     run = view.run
     seed = () if run.seed is None else (run.seed,)
     cells = (
         run.index,
-        *(value for _, value in run.parameters),
+        *(one_line(value) for _, value in run.parameters),
         *seed,
         view.state,
         view.exit_code,
         view.attempts or None,
+        *((view.losses or None,) if lost else ()),
         _duration(view),
     )
     return (*cells, view.reason if view.state in BAD else None) if bad else cells
@@ -209,7 +241,7 @@ def _print_all(found: list[Progress]) -> None:
     from submit.commands.tables import print_table  # noqa: PLC0415 # not for JSON
 
     print_table(
-        ("experiment", "name", "stack", "queue", "sent", "runs"),
+        ("experiment", "name", "stack", "queue", "sent", "", "runs", "time", "lost"),
         [
             (
                 progress.kept.id,
@@ -217,11 +249,20 @@ def _print_all(found: list[Progress]) -> None:
                 progress.kept.stack,
                 ", ".join(dict.fromkeys(row.queue_name for row in progress.rows)),
                 f"{seconds(time.time() - progress.kept.created)} ago",
+                bar(progress.counts),
                 progress_text(progress),
+                _elapsed(progress),
+                progress.losses or None,
             )
             for progress in found
         ],
     )
+
+
+def _elapsed(progress: Progress) -> str | None:
+    if progress.sent_at is None:
+        return None
+    return seconds((progress.ended_at or time.time()) - progress.sent_at)
 
 
 def _json(progress: Progress) -> dict[str, Any]:
@@ -240,8 +281,18 @@ def _json(progress: Progress) -> dict[str, Any]:
         "sent_at": progress.sent_at,
         "ended_at": progress.ended_at,
         "reason": progress.reason,
+        "tries": progress.tries,
+        "losses": progress.losses,
+        "fallback": msgspec.to_builtins(kept.fallback),
         "jobs": [
-            {"id": row.job_id, "name": row.name, "queue": row.queue_name, "runs": row.runs}
+            {
+                "id": row.job_id,
+                "name": row.name,
+                "submission": row.number,
+                "queue": row.queue_name,
+                "runs": row.runs,
+                "owner": row.owner,
+            }
             for row in progress.rows
         ],
     }

@@ -30,11 +30,18 @@ WIDE = 1000
 Cell = str | int | RunState | None
 
 
+class _Console(Console):
+    """Leaves a reader that has gone to the command line, which ends quietly."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Rich's console: it heeds NO_COLOR, and has no colours where no terminal is."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else int(os.environ.get("COLUMNS") or WIDE)
-    return Console(stderr=stderr, highlight=False, width=width, soft_wrap=not stream.isatty())
+    return _Console(stderr=stderr, highlight=False, width=width, soft_wrap=not stream.isatty())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+
+from submit.states import BAD, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from submit.experiment import Run
     from submit.progress import Progress
-    from submit.states import RunState
 
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+TIMED_OUT = 124
+"""The exit code when a time was over, as timeout(1) has it."""
+BAR = 12
+"""Columns of a bar."""
 
 
 def show_json(value: Any) -> None:
@@ -26,8 +33,14 @@ def show_json(value: Any) -> None:
 
 
 def say(text: str) -> None:
-    """To the person at the terminal: standard error, where it is in no program's way."""
-    click.echo(text, err=True)
+    """To the person at the terminal: standard error, where it is in no program's way.
+
+    That nobody reads it any more is no reason to stop in the middle of something.
+    """
+    try:
+        click.echo(text, err=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
@@ -59,10 +72,33 @@ def number(value: float) -> str:
 
 
 def run_text(run: Run) -> str:
-    """`env-id=CartPole-v1 seed=2`."""
-    parts = [f"{name}={value}" for name, value in run.parameters]
+    """`env-id=CartPole-v1 seed=2`, always on one line."""
+    parts = [f"{name}={one_line(value)}" for name, value in run.parameters]
     parts += [] if run.seed is None else [f"seed={run.seed}"]
     return " ".join(parts)
+
+
+def one_line(text: str) -> str:
+    r"""`text` with what moves a terminal's cursor or ends a line written out: `\n`, `\x1b`."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def bar(counts: Mapping[RunState, int], width: int = BAR) -> str:
+    """`████xx····`: done, ended badly, not over. In ASCII where the terminal knows no more."""
+    full, empty = "█·"
+    encoding = (sys.stdout.encoding or "ascii").lower()
+    if not encoding.startswith("utf"):
+        full, empty = "#."
+    every = sum(counts.values()) or 1
+    done = counts.get(RunState.DONE, 0)
+    ended = done + sum(count for state, count in counts.items() if state in BAD)
+    # Rounded down: a bar is full only when all is done.
+    filled = done * width // every
+    bad = max(-(-ended * width // every) - filled, 0) if ended > done else 0
+    return full * filled + "x" * bad + empty * (width - filled - bad)
 
 
 def counts_text(counts: Mapping[RunState, int]) -> str:

@@ -26,7 +26,7 @@ def watch(session: api.Session, kept: Kept) -> int:
     shown = _bar(kept) if sys.stderr.isatty() else _lines()
     try:
         with shown as see:
-            end = api.wait(session, kept, see=see, trouble=_tell_trouble)
+            end = api.wait(session, kept, see=see, trouble=_tell_trouble, note=say)
     except KeyboardInterrupt:
         say(f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
         return INTERRUPTED

@@ -28,6 +28,8 @@ MAX_LABEL_BYTES = 60
 """Of the experiment's name in a run's: W&B takes 128 characters, and the parameters want room."""
 PLAN_PREFIX = "RUNFLEET_PLAN_"
 """The variables that only the run side reads; it removes them before it starts the command."""
+RUNS_VARIABLE = PLAN_PREFIX + "RUNS"
+"""The job's own runs (submit.ranges)."""
 
 _ESCAPED = re.compile(r"[\\\x01-\x1f\x7f]")
 
@@ -87,7 +89,7 @@ def encode_grid(experiment: Experiment) -> dict[str, str]:
 
 def encode_runs(runs: str) -> dict[str, str]:
     """The part of the environment that tells one job which runs are its own (submit.ranges)."""
-    return {PLAN_PREFIX + "RUNS": runs}
+    return {RUNS_VARIABLE: runs}
 
 
 def escape(text: str) -> str:

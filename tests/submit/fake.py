@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,9 @@ from submit.errors import ServiceFailed
 from submit.experiment import Experiment
 from submit.fleet import Fleet, Queue
 from submit.plan import Definition, Job, Submission, job_name, plan_submission
-from submit.states import CANCEL_REASON, OVER, RunState, run_state
+from submit.runside import RUNS_VARIABLE
+from submit.states import BATCH_STATES, CANCEL_REASON, OVER, RunState, may_be, run_state
+from submit.waiting import QueueFacts
 
 FLEET = Fleet(
     version=1,
@@ -88,6 +90,9 @@ class Standing(msgspec.Struct, kw_only=True):
     created: float
     children: list[tuple[str, str | None]]
     attempts: int = 1
+    runs: str = ""
+    definition: str = ""
+    owner: str = "ada"
 
     @property
     def over(self) -> bool:
@@ -109,6 +114,7 @@ class FakeBatch:
         self.logs: dict[str, list[str]] = {}
         self.definitions: dict[str, Definition] = {}
         self.forgotten: set[str] = set()
+        self.queues = {q.arn: QueueFacts(name=name) for name, q in FLEET.queues.items()}
 
     def define(self, definition: Definition) -> tuple[str, bool]:
         self.calls.append("DescribeJobDefinitions")
@@ -140,6 +146,13 @@ class FakeBatch:
             name=job.name,
             queue=job.request["jobQueue"],
             created=self.clock.time(),
+            runs=next(
+                pair["value"]
+                for pair in job.request["containerOverrides"]["environment"]
+                if pair["name"] == RUNS_VARIABLE
+            ),
+            definition=definition_arn,
+            owner=job.request["tags"]["runfleet:user"],
             children=[("RUNNABLE", None)] * job.request.get("arrayProperties", {"size": 1})["size"],
         )
         if fault == "dies after":
@@ -175,12 +188,24 @@ class FakeBatch:
         assert size == len(job.children)
         return [self._run(job, child) for child in children]
 
-    def failed_children(self, job_id: str) -> dict[int, RunState]:
-        self.calls.append("ListJobs")
-        children = self.jobs[job_id].children
-        assert len(children) > 1, "only an array has children"
-        failed = [n for n, (status, _) in enumerate(children) if status == "FAILED"]
-        return {n: run_state(*children[n]) for n in failed[:1000]}
+    def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
+        job = self.jobs[job_id]
+        assert len(job.children) > 1, "only an array has children"
+        asked = [status for status in BATCH_STATES if may_be(status, states)]
+        listed = [n for n, (status, _) in enumerate(job.children) if status in asked]
+        self.calls += ["ListJobs"] * (len(asked) + len(listed) // 1001)
+        if job_id in self.forgotten:
+            return []
+        found = [self._run(job, child) for child in listed]
+        return [
+            msgspec.structs.replace(run, attempts=0, streams=(), losses=0, brief=True)
+            for run in found
+            if run.state in states
+        ]
+
+    def facts(self, queue_arn: str) -> QueueFacts | None:
+        self.calls += ["DescribeJobQueues", "DescribeComputeEnvironments"]
+        return self.queues.get(queue_arn)
 
     def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
         assert group == FLEET.log_group
@@ -188,7 +213,7 @@ class FakeBatch:
         return self._lines(stream)[-lines:]
 
     def follow(
-        self, group: str, stream: str, token: str | None
+        self, group: str, stream: str, token: str | None, since_ms: int | None = None
     ) -> tuple[list[LogLine], str | None]:
         assert group == FLEET.log_group
         self.calls.append("GetLogEvents")
@@ -196,7 +221,8 @@ class FakeBatch:
             return [], token
         start = int(token or 0)
         lines = self._lines(stream)[start : start + 3]
-        return lines, str(start + len(lines))
+        following = str(start + len(lines))
+        return [line for line in lines if line.at_ms >= (since_ms or 0)], following
 
     def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
         assert group == FLEET.log_group
@@ -206,11 +232,12 @@ class FakeBatch:
             yield from ((stream, line) for line in self.logs.get(stream, []) if text in line)
 
     def cancel(self, job_ids: Sequence[str]) -> None:
+        self.calls += ["TerminateJobs"] * -(-len(job_ids) // 50)
         for job_id in job_ids:
-            self.calls.append("TerminateJob")
-            children = self.jobs[job_id].children
+            parent, _, child = job_id.partition(":")
+            children = self.jobs[parent].children
             for number, (status, _) in enumerate(children):
-                if status not in {"SUCCEEDED", "FAILED"}:
+                if child in {"", str(number)} and status not in {"SUCCEEDED", "FAILED"}:
                     children[number] = "FAILED", CANCEL_REASON
 
     def names(self) -> list[str]:
@@ -230,6 +257,10 @@ class FakeBatch:
             state = run_state(status, why if single else reason)
             counts[state] = counts.get(state, 0) + 1
         return JobStatus(
+            run=self._run(job, 0) if single else None,
+            runs=job.runs,
+            definition=job.definition,
+            owner=job.owner,
             job_id=job.job_id,
             over=all(state in OVER for state in counts),
             counts=counts,
@@ -248,6 +279,7 @@ class FakeBatch:
             reason=reason,
             exit_code=ends.get(state),
             attempts=job.attempts,
+            losses=job.attempts if state is RunState.LOST else 0,
             streams=tuple(f"{job.job_id}/{child}/{n}" for n in range(job.attempts)),
         )
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from submit.backends import RunStatus
 from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import Axis, Experiment
 from submit.ledger import Ledger
-from submit.records import INTENDED, SENT, Kept, Row, Scope
+from submit.records import INTENDED, SENT, Fallback, Kept, Row, Scope
 from submit.states import RunState
 
 SCOPE = Scope("123456789012", "eu-west-1")
@@ -176,6 +177,72 @@ def test_a_ledger_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ServiceFailed, match="newer runfleet") as err:
         Ledger(tmp_path)
     assert "--upgrade" in err.value.hint
+
+
+OLD = Path(__file__).with_name("ledger-1.sql")
+"""A ledger as version 1 wrote it, from an experiment of four runs in two jobs."""
+
+
+def test_a_ledger_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
+    """And two processes that open it at once do it once."""
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+        db.executescript(OLD.read_text())
+    db.close()
+    with Ledger(tmp_path) as ledger, Ledger(tmp_path) as again:
+        (one,) = ledger.experiments()
+        assert (one.id, one.name, one.fallback) == ("aaaa", "ppo", None)
+        first, second = ledger.rows(one)
+        assert (first.job_id, first.counts, first.over) == ("job-0", {RunState.DONE: 2}, True)
+        assert (second.state, second.settled, second.owner) == (INTENDED, False, None)
+        ledger.remember(first, {0: RunStatus(child=0, state=RunState.DONE)}, settled=True)
+        assert again.history(first)[0].state is RunState.DONE
+        again.fall_back(one, Fallback(queue="q2", after=2))
+        assert ledger.find("ppo").fallback == Fallback(queue="q2", after=2)
+
+
+def test_a_history_is_kept_for_the_next_process(tmp_path: Path) -> None:
+    one = kept("aaaa")
+    runs = {
+        0: RunStatus(child=0, state=RunState.DONE, exit_code=0, attempts=3, losses=2),
+        3: RunStatus(child=3, state=RunState.LOST, reason="Höst\n", streams=("a/b", "c")),
+    }
+    with Ledger(tmp_path) as ledger:
+        ledger.intend(one, row(one))
+        assert ledger.history(row(one)) == {}
+        ledger.remember(row(one), runs, settled=False)
+    with Ledger(tmp_path) as ledger:
+        assert ledger.history(row(one)) == runs
+        (found,) = ledger.rows(one)
+        assert (found.tries, found.losses, found.settled) == (3, 2, False)
+        ledger.forget(row(one))
+        assert ledger.history(row(one)) == {}
+
+
+def test_removed_is_all_that_was_known_of_it(tmp_path: Path) -> None:
+    one, other = kept("aaaa"), kept("bbbb")
+    with Ledger(tmp_path) as ledger:
+        intend(ledger, one, other)
+        for owner in (one, other):
+            ledger.remember(row(owner), {0: RunStatus(child=0, state=RunState.DONE)}, settled=True)
+        ledger.remove(one)
+        assert ledger.experiments() == [other]
+        assert ledger.history(row(one)) == {}
+        assert ledger.rows(one) == []
+        assert ledger.history(row(other))
+
+
+def test_a_full_disk_is_no_damaged_ledger(tmp_path: Path) -> None:
+    """Neither is it told to move the file away, nor is anything of it lost."""
+    with Ledger(tmp_path) as ledger:
+        intend(ledger, kept("aaaa"))
+        (pages,) = ledger._db.execute("pragma page_count").fetchone()
+        ledger._db.execute(f"pragma max_page_count = {pages}")
+        many = [kept(f"e{number}") for number in range(500)]
+        with pytest.raises(ServiceFailed, match=r"can't be written: .*disk is full") as err:
+            intend(ledger, *many)
+        assert err.value.hint.startswith("df -h")
+    with Ledger(tmp_path) as ledger:
+        assert ledger.has(SCOPE, "aaaa")
 
 
 def test_a_file_damaged_within_is_named(tmp_path: Path) -> None:

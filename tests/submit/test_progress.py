@@ -85,7 +85,7 @@ def test_at_its_end_an_array_tells_why_each_run_failed(world: World) -> None:
         RunState.CANCELLED: 1,
     }
     assert progress.bad == 5
-    assert world.backend.calls == ["DescribeJobs", "ListJobs"]
+    assert world.backend.calls == ["DescribeJobs", "ListJobs", "DescribeJobs"]
 
 
 def test_what_batch_has_forgotten_is_unknown_and_what_ended_stays(world: World) -> None:
@@ -285,13 +285,14 @@ def test_results_take_two_calls_for_a_hundred_runs(world: World) -> None:
     assert world.backend.calls == ["DescribeJobs", "FilterLogEvents"]
 
 
-def test_cancel_takes_one_call_a_job_and_leaves_what_is_over(tmp_path: Path) -> None:
+def test_cancel_takes_one_call_and_leaves_what_is_over(tmp_path: Path) -> None:
     made = World(tmp_path, in_chunks(GRID, "0-2", "3-5", "6-7"))
     made.backend.end("job-1", ("SUCCEEDED", None))
     with made.session:
-        before = api.cancel(made.session, made.kept)
-        assert before.counts == {RunState.WAITING: 5, RunState.DONE: 3}
-        assert made.backend.calls.count("TerminateJob") == 2
+        stopped = api.cancel(made.session, made.kept)
+        assert (stopped.runs, stopped.left) == (5, 0)
+        assert stopped.before.counts == {RunState.WAITING: 5, RunState.DONE: 3}
+        assert made.backend.calls.count("TerminateJobs") == 1
         assert made.look().counts == {RunState.DONE: 3, RunState.CANCELLED: 5}
 
 

@@ -18,7 +18,7 @@ from submit.experiment import Experiment, run_count
 from submit.ledger import Ledger
 from submit.progress import Progress
 from submit.records import INTENDED, SENT
-from submit.sending import LISTED_WITHIN_S, SEND_EVERY_S, Delivery, deliver, kept_experiment
+from submit.sending import LISTED_WITHIN_S, Delivery, deliver, kept_experiment
 from submit.states import RunState
 
 from .fake import FLEET, Clock, FakeBatch, Killed, in_chunks, session, submission
@@ -123,15 +123,6 @@ def test_throttling_is_answered_with_ever_longer_waits(tmp_path: Path, backend: 
     waits = [seconds for seconds in backend.clock.slept if seconds]
     assert waits == sorted(waits)
     assert len(waits) == 4
-
-
-def test_many_jobs_are_not_sent_faster_than_the_account_may(
-    tmp_path: Path, backend: FakeBatch
-) -> None:
-    began = backend.clock.now
-    with Ledger(tmp_path) as ledger:
-        send(ledger, backend, 2)
-    assert backend.clock.now - began >= 2 * SEND_EVERY_S * 0.99
 
 
 def test_a_refusal_leaves_nothing_behind(tmp_path: Path, backend: FakeBatch) -> None:

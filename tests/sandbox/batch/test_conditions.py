@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.error
 import urllib.request
 from typing import Any
@@ -13,7 +14,7 @@ from botocore.exceptions import ClientError
 from sandbox.client import control
 from sandbox.errors import SandboxError
 from sandbox.rates import Buckets
-from tests.sandbox.conftest import World, until
+from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
 
@@ -161,6 +162,25 @@ def test_the_metadata_endpoint_is_a_machines_own(world: World) -> None:
         caught.value.close()
     world.batch.terminate_job(jobId=job_id, reason="r")
     world.over(job_id)
+
+
+ASK_AWS = """
+import boto3
+print(boto3.client("sts").get_caller_identity()["Account"])
+print(boto3.client("batch").describe_job_queues()["jobQueues"][0]["jobQueueName"])
+"""
+
+
+def test_a_job_with_a_role_finds_aws(world: World) -> None:
+    """It signs with what ECS hands out; nothing of it is in the job's environment or in views."""
+    world.iam.create_role(RoleName="job", AssumeRolePolicyDocument=trust("ecs-tasks.amazonaws.com"))
+    role = {"jobRoleArn": "arn:aws:iam::123456789012:role/job"}
+    world.definition("asks", sys.executable, "-c", ASK_AWS, containerProperties=role)
+    job = world.over(world.submit(jobDefinition="asks"))
+    assert world.lines(job) == ["123456789012", "q"]
+    world.definition("env", "env", containerProperties=role)
+    lines = world.lines(world.over(world.submit(jobDefinition="env")))
+    assert not [line for line in lines if world.sandbox.app.key in line]
 
 
 def test_interruptions_by_rate_end_in_retries(world: World) -> None:

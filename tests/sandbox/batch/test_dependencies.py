@@ -42,7 +42,7 @@ def test_child_by_child(world: World) -> None:
     """N_TO_N: a child waits for its twin alone, and fails with it."""
     script = "case $AWS_BATCH_JOB_ARRAY_INDEX in 0) sleep 30;; 1) exit 1;; esac"
     first = world.submit("sh", "-c", script, arrayProperties={"size": 3})
-    depends = [{"jobId": first, "type": "N_TO_N"}]
+    depends = [{"jobId": world.job(first)["jobArn"], "type": "N_TO_N"}]
     second = world.submit("true", arrayProperties={"size": 3}, dependsOn=depends)
     until(lambda: world.job(f"{second}:2")["status"] == "SUCCEEDED")
     until(lambda: world.job(f"{second}:1")["status"] == "FAILED")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import trust, until
+from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
 
@@ -89,6 +89,27 @@ def test_one_failed_child_fails_the_array(world: Any) -> None:
     )
     summary = parent["arrayProperties"]["statusSummary"]
     assert (parent["status"], summary["SUCCEEDED"], summary["FAILED"]) == ("FAILED", 1, 2)
+
+
+def test_many_failing_children_leave_nothing_behind(world: World) -> None:
+    """No process, thread or open file is left of three hundred."""
+    import psutil  # noqa: PLC0415 # only here
+
+    me = psutil.Process()
+    world.over(world.submit("false"))
+    before = me.num_fds(), me.num_threads(), len(me.children(recursive=True))
+    job = world.over(world.submit("false", arrayProperties={"size": 300}))
+    assert job["arrayProperties"]["statusSummary"]["FAILED"] == 300
+    until(
+        lambda: all(
+            now <= then + 4  # the connection that asks, and what just ends
+            for now, then in zip(
+                (me.num_fds(), me.num_threads(), len(me.children(recursive=True))),
+                before,
+                strict=True,
+            )
+        )
+    )
 
 
 def test_never_more_at_a_time_than_slots(world: Any) -> None:

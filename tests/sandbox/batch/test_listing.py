@@ -30,6 +30,14 @@ def test_by_definition(world: World) -> None:
     assert listed(world, "JOB_DEFINITION", first) == ids[:1]
 
 
+def test_a_jobs_arn_is_as_good_as_its_id(world: World) -> None:
+    """Also of a child; clients of AWS use both."""
+    job = world.over(world.submit("true", arrayProperties={"size": 2}))
+    for suffix in ("", ":1"):
+        found = world.batch.describe_jobs(jobs=[job["jobArn"] + suffix])["jobs"]
+        assert [one["jobId"] for one in found] == [job["jobId"] + suffix]
+
+
 def test_by_time(world: World) -> None:
     job = world.over(world.submit("true"))
     at = job["createdAt"]

@@ -1,0 +1,29 @@
+"""Points in time as people type them: `10m` (ago), `2026-12-01T10:00`. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from submit.errors import WrongUse
+from submit.units import parse_duration
+
+
+def parse_moment(text: str, now: float) -> float:
+    """Seconds since 1970: so long before `now`, or that date and time, which is local unless it
+    names its zone.
+
+    Raises WrongUse for anything else.
+    """
+    try:
+        return now - parse_duration(text)
+    except WrongUse:
+        pass
+    try:
+        # Python 3.10 reads no Z.
+        return datetime.fromisoformat(text.strip().replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError) as err:
+        raise WrongUse(
+            "moment",
+            f"{text!r} is no point in time",
+            "--since 10m, --since 2h or --since 2026-12-01T10:00",
+        ) from err

@@ -1,0 +1,251 @@
+"""Sends runs again: those that failed or were lost, in a further submission of the experiment.
+
+All under the experiment's lock: what stands is looked up, chosen, planned and sent in one piece,
+so that two at the same time, or one after a crash, never send a run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from submit.backends import Backend, Found
+from submit.errors import SubmitError, WrongUse
+from submit.fleet import Fleet
+from submit.keeping import Details
+from submit.ledger import Ledger
+from submit.plan import Submission, job_chunk, job_name_prefix, job_number, plan_submission
+from submit.progress import Progress
+from submit.ranges import count_ranges, decode_ranges, encode_ranges
+from submit.records import INTENDED, Kept, Row
+from submit.runs import Selection, find_runs, select_runs
+from submit.sending import Delivery, Note, Tell, deliver_locked
+from submit.session import Session
+from submit.states import RunState
+from submit.watching import poll
+
+AGAIN = frozenset({RunState.FAILED, RunState.LOST})
+"""What is sent again when nothing else is said: not what was cancelled on purpose."""
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of sending runs again. `queues` has how many went to each queue, `before` how the
+    experiment stood.
+    """
+
+    before: Progress
+    queues: dict[str, int] = {}
+    deliveries: tuple[Delivery, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """How many runs were sent again."""
+        return sum(self.queues.values())
+
+
+def retry(
+    session: Session,
+    kept: Kept,
+    fleet: Fleet,
+    *,
+    states: Collection[RunState],
+    selection: Selection,
+    queue: str | None,
+    tell: Tell,
+    note: Note,
+) -> Retry:
+    """Sends those of the selected runs again that are in one of the states: to `queue`, else each
+    to the queue of its latest job. One submission a queue, in as few jobs as possible.
+
+    Raises ServiceFailed with what was sent; the same again goes on.
+    """
+    ledger, backend = session.ledger(), session.backend(kept.scope)
+    chosen = _chosen(kept, selection)
+    with ledger.lock(kept.id):
+        discover(kept, fleet, ledger, backend)
+        before = poll(session, [kept])[0]
+        for row in before.rows:
+            if row.state == INTENDED and row.number:  # the poll has looked: it was never sent
+                ledger.forget(row)
+        found = find_runs(before, Details(ledger, backend), states)
+        wanted = [index for index in found if chosen is None or index in chosen]
+        plans = _plan(session, before, fleet, _by_queue(before, wanted, queue))
+        deliveries = [
+            deliver_locked(
+                plan,
+                kept,
+                ledger=ledger,
+                backend=backend,
+                clock=session.clock,
+                tell=tell,
+                note=note,
+            )
+            for plan in plans
+        ]
+    return Retry(
+        before=before,
+        queues={plan.queue_name: sum(job.size for job in plan.jobs) for plan in plans},
+        deliveries=tuple(deliveries),
+    )
+
+
+def fall_back(
+    session: Session,
+    progress: Progress,
+    fleet_of: Callable[[Kept], Fleet],
+    note: Note,
+) -> bool:
+    """Sends the runs that have lost their machines too often to the experiment's fallback; whether
+    there were any. What hinders it is told to `note`: looking goes on.
+    """
+    kept = progress.kept
+    if not is_due(progress) or not kept.fallback:
+        return False
+    queue = kept.fallback.queue
+    try:
+        done = retry(
+            session,
+            kept,
+            fleet_of(kept),
+            states={RunState.LOST},
+            selection=Selection(runs=tuple(_due_runs(session, progress, queue))),
+            queue=queue,
+            tell=lambda _done, _all: None,
+            note=note,
+        )
+    except SubmitError as err:
+        hint = f"; {err.hint}" if err.hint else ""
+        note(
+            f"runs of {kept.id} that lost their machines could not go to {queue}: {err.message}{hint}"
+        )
+        return False
+    if done.runs:
+        note(f"{done.runs:,} of {kept.id}, having lost their machines, went on to {queue}")
+    return bool(done.runs)
+
+
+def is_due(progress: Progress) -> bool:
+    """Whether runs are lost that are not on the experiment's fallback yet."""
+    fallback = progress.kept.fallback
+    return fallback is not None and any(
+        counts.get(RunState.LOST) and row.queue_name != fallback.queue
+        for row, counts in zip(progress.rows, progress.standing, strict=True)
+    )
+
+
+def waiting_queue(progress: Progress) -> Row | None:
+    """A job of the experiment of which runs wait; None when none do."""
+    for row, counts in zip(progress.rows, progress.standing, strict=True):
+        if row.stands and counts.get(RunState.WAITING):
+            return row
+    return None
+
+
+def discover(kept: Kept, fleet: Fleet, ledger: Ledger, backend: Backend) -> int:
+    """Takes jobs of the experiment into the ledger that others have sent: how many. One call a
+    queue of the fleet, and one per 100 jobs that were not known.
+    """
+    known = {(row.number, row.chunk) for row in ledger.rows(kept)}
+    strangers: dict[tuple[int, int], tuple[Found, str]] = {}
+    names = {queue.arn: name for name, queue in fleet.queues.items()}
+    for arn in names:
+        for job in backend.find(arn, job_name_prefix(kept.id)):
+            place = job_number(job.name), job_chunk(job.name)
+            other = strangers.get(place)
+            # Of two for the same runs the older, so that all agree on one.
+            if place not in known and (other is None or _age(job) < _age(other[0])):
+                strangers[place] = job, arn
+    seen = backend.poll([job.job_id for job, _ in strangers.values()]) if strangers else {}
+    taken = 0
+    for (number, chunk), (job, arn) in strangers.items():
+        status = seen.get(job.job_id)
+        if status is None or not status.runs:
+            continue
+        row = Row(
+            scope=kept.scope,
+            experiment=kept.id,
+            number=number,
+            chunk=chunk,
+            name=job.name,
+            queue_name=names[arn],
+            queue_arn=arn,
+            definition=status.definition,
+            runs=status.runs,
+            size=count_ranges(status.runs),
+            request={},
+            state=INTENDED,
+            intended=job.created_ms / 1000,
+        )
+        ledger.intend(kept, row)
+        ledger.sent(row, job.job_id)
+        taken += 1
+    return taken
+
+
+def _age(job: Found) -> tuple[int, str]:
+    return job.created_ms, job.job_id
+
+
+def _chosen(kept: Kept, selection: Selection) -> frozenset[int] | None:
+    """The indexes that are meant; None for all."""
+    if selection == Selection():
+        return None
+    return frozenset(run.index for run in select_runs(kept.experiment, kept.id, selection))
+
+
+def _due_runs(session: Session, progress: Progress, queue: str) -> Iterable[int]:
+    details = Details(session.ledger(), session.backend(progress.kept.scope))
+    lost = find_runs(progress, details, {RunState.LOST})
+    there = _by_queue(progress, lost, None).get(queue, [])
+    return [index for index in lost if index not in set(there)]
+
+
+def _by_queue(
+    progress: Progress, indexes: Sequence[int], queue: str | None
+) -> Mapping[str, list[int]]:
+    """The runs by the queue to which they go."""
+    if queue is not None:
+        return {queue: list(indexes)} if indexes else {}
+    latest: dict[int, str] = {}
+    wanted = set(indexes)
+    for row in progress.rows:
+        if row.stands:
+            latest |= {n: row.queue_name for n in decode_ranges(row.runs) if n in wanted}
+    groups: dict[str, list[int]] = {}
+    for index in indexes:
+        groups.setdefault(latest[index], []).append(index)
+    return groups
+
+
+def _plan(
+    session: Session, progress: Progress, fleet: Fleet, groups: Mapping[str, list[int]]
+) -> list[Submission]:
+    """A submission a queue, numbered on."""
+    kept = progress.kept
+    if (fleet.account, fleet.region) != (kept.scope.account, kept.scope.region):
+        raise WrongUse(
+            "other-fleet",
+            f"the experiment {kept.id} is in the account {kept.scope.account}, "
+            f"{kept.scope.region}; the fleet of {fleet.stack} is in {fleet.account}, {fleet.region}",
+            f"submit retry {kept.id} --stack {kept.stack}",
+        )
+    first = max((row.number for row in progress.rows), default=0) + 1
+    return [
+        plan_submission(
+            kept.experiment,
+            fleet,
+            queue,
+            user=session.user,
+            runs=encode_ranges(indexes),
+            number=first + place,
+            tries=tries_on(kept, queue),
+        )
+        for place, (queue, indexes) in enumerate(groups.items())
+    ]
+
+
+def tries_on(kept: Kept, queue: str) -> int | None:
+    """How many machines a run may lose on that queue before it goes to its fallback."""
+    fallback = kept.fallback
+    return fallback.after if fallback and queue != fallback.queue else None
