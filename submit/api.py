@@ -12,6 +12,7 @@ without any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,14 +24,16 @@ from submit.plan import Submission, plan_submission
 from submit.records import Fallback, Kept
 from submit.session import Session
 from submit.stacks import load_fleet
+from submit.tracking.wanted import wandb_secret, with_tracking
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
     from submit.cancelling import Stopped
     from submit.findings import Finding
+    from submit.interquartile import Interquartile
     from submit.keeping import Details
     from submit.progress import Progress
-    from submit.results import Outcome
+    from submit.results import Outcome, Parameters
     from submit.retrying import Retry
     from submit.runs import RunView, Selection
     from submit.sending import Delivery
@@ -45,9 +48,11 @@ __all__ = [
     "Plan",
     "Resources",
     "Session",
+    "Summary",
     "cancel",
     "complete_experiments",
     "complete_queues",
+    "draw_curves",
     "examine",
     "experiments",
     "failed_runs",
@@ -63,9 +68,13 @@ __all__ = [
     "queues",
     "remove",
     "results",
+    "results_from_files",
+    "results_from_wandb",
     "retry",
     "runs",
     "send",
+    "store_wandb_key",
+    "summarize",
     "use",
     "wait",
     "wait_for",
@@ -156,6 +165,7 @@ def plan(
         fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
     if not experiment.image:
         experiment = msgspec.structs.replace(experiment, image=_image(fleet))
+    experiment = with_tracking(experiment, fleet, lambda: bool(_wandb_key(session)))
     if fallback:
         _check_fallback(session, experiment, fleet, queue, fallback)
     submission = plan_submission(
@@ -542,6 +552,84 @@ def _details(session: Session, kept: Kept) -> Details:
     from submit.keeping import Details  # noqa: PLC0415 # with the ledger
 
     return Details(session.ledger(), session.backend(kept.scope))
+
+
+def results_from_files(kept: Kept, pattern: str) -> list[Outcome]:
+    """The metrics of each run that has left a file of them (submit.metrics_files)."""
+    from submit.experiment import iter_runs  # noqa: PLC0415 # not for a plan
+    from submit.metrics_files import read_outcomes  # noqa: PLC0415 # likewise
+
+    runs = list(iter_runs(kept.experiment))
+    return read_outcomes(pattern, kept.id, runs, region=kept.scope.region)
+
+
+def results_from_wandb(
+    session: Session, kept: Kept, path: str, *, curves: bool = False
+) -> list[Outcome]:
+    """The metrics of each run that Weights & Biases knows in the project ENTITY/PROJECT; with
+    `curves` also its history.
+    """
+    from submit.tracking.server import fetch_outcomes  # noqa: PLC0415 # loads wandb
+
+    return fetch_outcomes(session.environ, kept, path, curves=curves)
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the seeds of one combination of parameters. `interquartile` is None where
+    scipy is not installed.
+    """
+
+    parameters: Parameters
+    metric: str
+    n: int
+    mean: float
+    std: float | None
+    interquartile: Interquartile | None
+
+
+def summarize(outcomes: Sequence[Outcome], over: Sequence[str] = ()) -> list[Summary]:
+    """Each metric over the seeds of each combination of parameters; those named in `over` are
+    taken together, each value of them a stratum of the bootstrap.
+
+    Raises WrongUse for a parameter that there is not.
+    """
+    from submit.interquartile import interquartile, is_available  # noqa: PLC0415 # not for a plan
+    from submit.results import check_over, samples, spread  # noqa: PLC0415 # likewise
+
+    check_over(outcomes, over)
+    known = is_available()
+    return [
+        Summary(
+            parameters=sample.parameters,
+            metric=sample.metric,
+            **msgspec.structs.asdict(spread(sample.values)),
+            interquartile=interquartile(sample.strata) if known else None,
+        )
+        for sample in samples(outcomes, over)
+    ]
+
+
+def draw_curves(outcomes: Sequence[Outcome], metric: str, path: Path, title: str) -> None:
+    """The metric over the steps of training, as a picture (submit.picture)."""
+    from submit.picture import draw  # noqa: PLC0415 # loads matplotlib
+
+    draw(outcomes, metric, path, title)
+
+
+def store_wandb_key(session: Session, key: str) -> None:
+    """Runs of the stack that start from now on have that key of Weights & Biases.
+
+    Raises Refused for a stack that has no secret for it.
+    """
+    from submit.tracking.secret import put_secret  # noqa: PLC0415 # speaks boto3
+
+    put_secret(wandb_secret(load_fleet(session)), key)
+
+
+def _wandb_key(session: Session) -> str | None:
+    from submit.tracking.keys import find_key  # noqa: PLC0415 # reads files
+
+    return find_key(None, session.environ)
 
 
 def _image(fleet: Fleet) -> str:

@@ -22,6 +22,7 @@ VERBS = {
     "cancel": "Stop experiments, or some of their runs.",
     "rm": "Forget old experiments.",
     "queues": "Show the team's queues.",
+    "wandb": "Track runs with Weights & Biases.",
     "use": "Choose the team's stack for all that follows.",
     "doctor": "Look at all that a submission rests on, and say what is wrong.",
     "completion": "Print what makes the shell complete verbs, queues and experiments.",

@@ -134,6 +134,10 @@ def _variable(text: str) -> tuple[str, str]:
 @fallback_options
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
 @click.option("--group", metavar="TEXT", default="", help="W&B group.  [default: the experiment]")
+@click.option(
+    "--wandb-project", metavar="NAME", default="", help="W&B project; the stack's key is used."
+)
+@click.option("--wandb-entity", metavar="NAME", default="", help="W&B team or user.")
 @click.option("--again", is_flag=True, help="Once more what was sent before, as a new experiment.")
 @click.option("--watch", is_flag=True, help="Then follow it to its end.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, exactly; send nothing.")
@@ -214,6 +218,8 @@ def _experiment(ctx: click.Context, given: dict[str, Any]) -> Experiment:
         retries=given["retries"],
         name=_name(given["command"]) if given["name"] is None else given["name"],
         group=given["group"],
+        project=given["wandb_project"],
+        entity=given["wandb_entity"],
     )
 
 
