@@ -45,6 +45,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     environment: tuple[tuple[str, str], ...] = ()
     secrets: tuple[str, ...] = ()
     retries: int | None = None
+    fallback: str | None = None
+    after: int | None = None
     name: str | None = None
     group: str | None = None
     project: str | None = None

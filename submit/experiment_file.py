@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from submit.asked import Asked, parse_command
 from submit.errors import WrongUse
 from submit.experiment import Axis, Cell
-from submit.grid import axis, parse_cell, parse_names, parse_values
+from submit.grid import axis, env_ids, parse_cell, parse_names, parse_values
 from submit.nearest import did_you_mean
 from submit.units import parse_count, parse_duration, parse_memory, parse_seeds, parse_variable
 
@@ -134,6 +134,8 @@ def _grid(file: _File, node: Node, path: str) -> tuple[Axis, ...]:
 
 
 def _env_ids(file: _File, node: Node, path: str) -> tuple[Axis, ...]:
+    if _shape(node) == "scalar":
+        return (file.parsed(node, path, env_ids),)
     return (axis("env-id", _texts(file, node, path)),)
 
 
@@ -195,6 +197,8 @@ FIELDS: dict[str, tuple[str, Read]] = {
     "env": ("environment", _variables),
     "secret": ("secrets", _texts),
     "retries": ("retries", _one(parse_count("retries", least=0))),
+    "fallback": ("fallback", _one()),
+    "after": ("after", _one(parse_count("machines", least=1))),
     "name": ("name", _one()),
     "group": ("group", _one()),
     "wandb-project": ("project", _one()),

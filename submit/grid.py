@@ -72,6 +72,17 @@ def parse_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def env_ids(text: str) -> Axis:
+    """The axis env-id of `A,B`.
+
+    Raises WrongUse for an id without a letter.
+    """
+    names = parse_values(text)
+    if not all(name.strip() for name in names):
+        raise WrongUse("env-ids", f"{text!r} names an empty environment", "--env-ids A,B")
+    return axis("env-id", names)
+
+
 def zip_axes(axes: Sequence[Axis], zips: Sequence[tuple[str, ...]]) -> tuple[Axis, ...]:
     """The axes, those of each zip joined into one, in the place of the first of them: their
     first values go together, their second ones, and so on.

@@ -15,9 +15,14 @@ def nearest(given: str, names: Sequence[str]) -> str:
     return f" (there is: {', '.join(shown) or 'none'})"
 
 
-def did_you_mean(given: str, names: Sequence[str], *, most: int = 1) -> str:
-    """`; did you mean …?`, or nothing when no name is near."""
+def near_names(given: str, names: Sequence[str], *, most: int) -> list[str]:
+    """Those names that one may have slipped from, the nearest first."""
     import difflib  # noqa: PLC0415 # only for a slip
 
-    near = difflib.get_close_matches(given, names, n=most, cutoff=0.6)
+    return difflib.get_close_matches(given, names, n=most, cutoff=0.6)
+
+
+def did_you_mean(given: str, names: Sequence[str]) -> str:
+    """`; did you mean …?`, or nothing when no name is near."""
+    near = near_names(given, names, most=1)
     return f"; did you mean {' or '.join(near)}?" if near else ""

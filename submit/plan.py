@@ -6,7 +6,6 @@ Batch API reference and the Batch User Guide ("Service quotas", "Array jobs").
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -18,6 +17,7 @@ from submit.checks import check_experiment
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import Fleet, Queue
+from submit.nearest import near_names
 from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
 from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
@@ -84,7 +84,7 @@ def find_queue(fleet: Fleet, name: str) -> Queue:
     """
     if name in fleet.queues:
         return fleet.queues[name]
-    near = difflib.get_close_matches(name, fleet.queues, n=3, cutoff=0.6)
+    near = near_names(name, list(fleet.queues), most=3)
     guess = f"; did you mean {' or '.join(near)}?" if near else ""
     raise WrongUse(
         "unknown-queue",

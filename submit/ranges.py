@@ -35,6 +35,11 @@ def count_ranges(text: str) -> int:
     return sum(map(_part_count, text.split(","))) if text else 0
 
 
+def plain_ranges(text: str) -> str:
+    """The same numbers as people read them: `0-5,8,10-12`, without bitmaps."""
+    return ",".join(map(_span_text, _iter_spans(decode_ranges(text))))
+
+
 def split_ranges(text: str, *, most: int, longest: int) -> Iterator[str]:
     """`text` in pieces of at most `most` numbers and `longest` characters each.
 

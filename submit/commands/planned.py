@@ -9,13 +9,17 @@ from typing import Any
 import click
 
 from submit.api import Plan
+from submit.aws_cli import iter_aws_cli
 from submit.commands.text import plural, seconds
 from submit.experiment import Experiment, grid_size, iter_runs, run_arguments, run_count
 from submit.plan import Job, Submission
+from submit.ranges import plain_ranges
 from submit.resources import JobResources
 
 SHOWN_RUNS = 6
 SHOWN_JOBS = 3
+SHOWN_RANGES = 40
+"""Letters: half a line."""
 LABEL = 12
 """Columns for the words on the left."""
 
@@ -50,7 +54,15 @@ def print_dry_run(plan: Plan) -> None:
     if len(submission.jobs) > SHOWN_JOBS:
         _line("", f"… {len(submission.jobs) - SHOWN_JOBS:,} more")
     _print_runs(submission)
-    click.echo("nothing was sent; the requests to the letter: --dry-run --json", err=True)
+    click.echo(
+        "nothing was sent; the requests to the letter: --dry-run --json or --aws-cli", err=True
+    )
+
+
+def print_aws_cli(plan: Plan) -> None:
+    """The AWS CLI's lines for the same requests."""
+    for line in iter_aws_cli(plan.submission):
+        click.echo(line)
 
 
 def requests(plan: Plan) -> dict[str, Any]:
@@ -114,7 +126,9 @@ def _resources_text(has: JobResources, retries: int) -> str:
 def _job_text(job: Job) -> str:
     if job.size == 1:
         return f"run {job.runs}"
-    runs = job.runs if len(job.runs) <= 40 else job.runs[:40] + "…"  # noqa: PLR2004 # half a line
+    runs = plain_ranges(job.runs)
+    if len(runs) > SHOWN_RANGES:
+        runs = runs[:SHOWN_RANGES].rpartition(",")[0] + ",…"
     return f"an array of {job.size:,}, runs {runs}"
 
 

@@ -39,6 +39,8 @@ hours: 90m
 env: {OMP_NUM_THREADS: 1, EMPTY: ''}
 secret: WANDB_API_KEY
 retries: 5
+fallback: g4dn-xlarge
+after: 2
 name: main table
 group: paper
 tag: [a, b]
@@ -77,6 +79,8 @@ def test_every_field() -> None:
         environment=(("OMP_NUM_THREADS", "1"), ("EMPTY", "")),
         secrets=("WANDB_API_KEY",),
         retries=5,
+        fallback="g4dn-xlarge",
+        after=2,
         name="main table",
         group="paper",
         project="atari",
@@ -158,8 +162,9 @@ def test_complaints_have_file_line_and_field(text: str | bytes, said: str) -> No
     assert caught.value.message.startswith("x.yaml")
 
 
-PIECES = """queue grid lr : - [ ] { } , ' " &a *a !!python/object:os.system > ... ? ~ # seeds env 1
-<< \\ \\x \\U %YAML | ---""".split() + ["\ufeff", "\x85", "|\n", "---\n", "%YAML 1.1\n", "\n", "\t"]
+PLAIN = """queue grid lr : - [ ] { } , ' " &a *a !!python/object:os.system > ... ? ~ # seeds env 1 <<
+\\ \\x \\U %YAML | ---"""
+PIECES = [*PLAIN.split(), "\ufeff", "\x85", "|\n", "---\n", "%YAML 1.1\n", "\n", "\t"]
 YAML = st.text(max_size=200) | st.lists(
     st.sampled_from(PIECES).flatmap(lambda piece: st.sampled_from([piece, piece + " "])),
     max_size=30,
