@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from submit.checks import check_experiment
+from submit.errors import WrongUse
 from submit.experiment import (
     Axis,
     Experiment,
     Run,
+    environment_suffix,
     experiment_id,
     nth_run,
     run_arguments,
@@ -191,6 +194,33 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int], adde
     assert environment["WANDB_RUN_ID"] == run.wandb_run_id
     assert environment.get("WANDB_NAME") == run_name(experiment, run)
     assert environment.get("RUNFLEET_SEED") == (None if run.seed is None else str(run.seed))
+
+
+ANY = st.text(max_size=40) | st.sampled_from([*NASTY, "\0", "\ud800", "é" * 2048])
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,20}", fullmatch=True) | ANY
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(name=NAMES, value=ANY, other=ANY, shell=st.sampled_from(SHELLS), placed=st.booleans())
+def test_any_name_and_value_arrives_exactly_or_is_refused(
+    name: str, value: str, other: str, shell: list[str], *, placed: bool
+) -> None:
+    experiment = Experiment(
+        command=(sys.executable, "-c", TELL, *([f"<{{{name}}}>"] if placed else [])),
+        axes=(Axis(names=(name,), rows=((value,),)),),
+        include=(((name, other),),),
+        image="i",
+    )
+    try:
+        check_experiment(experiment)
+    except WrongUse as err:
+        assert err.message
+        return
+    for index, wanted in enumerate((value, other)):
+        arguments, environment = tell(shell, experiment, index, "0-1")
+        assert arguments == ([f"<{wanted}>"] if placed else [f"--{name}", wanted])
+        assert environment[f"RUNFLEET_PARAM_{environment_suffix(name)}"] == wanted
 
 
 @pytest.mark.slow
