@@ -14,9 +14,10 @@ import msgspec
 from submit import api
 from submit.asked import Asked, make_experiment
 from submit.checks import check_experiment
+from submit.commands.asking import CLEANRL_IMAGE
 from submit.commands.text import plural, say
 from submit.docker_lines import HEADER, KEY, iter_docker_lines
-from submit.errors import ServiceFailed, WrongUse
+from submit.errors import ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Experiment, run_count
 from submit.fleet import Fleet
 from submit.tracking.wanted import wandb_secret
@@ -80,10 +81,22 @@ def show_docker(asked: Asked, given: dict[str, Any], image: str) -> int:
     return 0
 
 
-def build(asked: Asked, given: dict[str, Any]) -> None:
-    """Builds the image, and pushes it if that is asked for."""
+def build(session: api.Session, asked: Asked, given: dict[str, Any]) -> Asked:
+    """Builds the image, pushes it if that is asked for, and asks for what was built."""
     build_image = import_module("submit.images.build").build_image  # speaks to Docker
-    build_image(asked.image, archs=given["archs"], push=bool(given["push"]))
+    name = asked.image or _repository(session)
+    built: str = build_image(name, archs=given["archs"], push=bool(given["push"]))
+    say(f"built {built}{', and pushed it' if given['push'] else ''}")
+    return msgspec.structs.replace(asked, image=built)
+
+
+def _repository(session: api.Session) -> str:
+    """The team's, or where there is no team yet the one that submit_exp builds for."""
+    try:
+        fleet = api.queues(session)
+    except SubmitError:
+        return CLEANRL_IMAGE
+    return fleet.image_repository or CLEANRL_IMAGE
 
 
 def _refuse_key_within(experiment: Experiment, key: str | None) -> None:

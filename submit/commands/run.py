@@ -201,7 +201,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
         queue = cleanrl.find_queue(session, asked, given)
         if given["build"]:
-            cleanrl.build(asked, given)
+            asked = cleanrl.build(session, asked, given)
             if not asked.command:
                 return 0
         if queue is None:

@@ -151,7 +151,7 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
         ((*RUN, "--env", "API_KEY=1", "--", "x"), 2, "looks like a secret", "--secret"),
         ((*RUN, "--memory", "x", "--", "x"), 2, "'x' is no amount of memory", "--memory"),
         ((*RUN, "--memory", "9G", "--", "x"), 3, "c6g.medium) has 1,760 for jobs", "submit queues"),
-        ((*RUN, "--gpus", "1", "--", "x"), 3, "has 0 for jobs", "submit queues"),
+        ((*RUN, "--gpus", "1", "--", "x"), 3, "c6g.medium) has none", "submit queues"),
         ((*RUN, "--vcpus", "0", "--", "x"), 2, "'--vcpus': 0 is not in the range", "--help"),
         ((*RUN, "--retries", "10", "--", "x"), 2, "10 is not in the range", "--help"),
         ((*RUN, "--hours", "1s", "--", "x"), 3, "AWS Batch takes 60 s or more", "--hours 1m"),
@@ -292,6 +292,30 @@ def test_cleanrls_defaults(
     assert "'env-id' is given twice" in submit.err
     assert submit("run", "--image", "i", *ids[:-2]) == 0
     assert [line.split()[-1] for line in submit.out.splitlines()] == ["A", "B"]
+
+
+def test_an_image_is_built_before_it_is_used(
+    submit: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    class Build:
+        @staticmethod
+        def build_image(image: str, **options: Any) -> str:
+            asked.append((image, options))
+            return f"{image}:abc"
+
+    monkeypatch.setattr("submit.commands.cleanrl.import_module", lambda _: Build)
+    line = (*RUN, "--image", "lab/ppo", "-b", "--push", "--archs", "linux/arm64", "--dry-run")
+    assert submit(*line, "--", "x") == 0
+    assert "image       lab/ppo:abc" in submit.out
+    assert submit("run", "-b", "true", "--archs", "linux/arm64,linux/amd64") == 0
+    assert asked == [
+        ("lab/ppo", {"archs": "linux/arm64", "push": True}),
+        ("vwxyzjn/cleanrl:latest", {"archs": "linux/arm64,linux/amd64", "push": False}),
+    ]
+    assert submit(*RUN, "--build", "false", "--dry-run", "--", "x") == 0
+    assert len(asked) == 2
 
 
 def test_a_queue_by_the_type_of_its_instances(submit: Terminal) -> None:
