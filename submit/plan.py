@@ -6,7 +6,6 @@ Batch API reference and the Batch User Guide ("Service quotas", "Array jobs").
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -15,11 +14,13 @@ from typing import Any
 
 import msgspec
 
+from submit.checks import check_experiment
 from submit.errors import Refused, WrongUse
-from submit.experiment import Experiment, check_experiment, experiment_id, run_count
+from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import LOCAL, Fleet, Queue
 from submit.images.names import pin
-from submit.ranges import count_ranges, split_ranges
+from submit.nearest import near_names
+from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
 from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
 
@@ -29,6 +30,8 @@ MAX_OVERRIDES = 8192
 MAX_DEFINITION_BYTES = 24 * 1024
 MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
+MAX_SHARE = 255
+"""Letters of a share identifier."""
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
 USER_TAG = "runfleet:user"
@@ -87,7 +90,7 @@ def find_queue(fleet: Fleet, name: str) -> Queue:
     """
     if name in fleet.queues:
         return fleet.queues[name]
-    near = difflib.get_close_matches(name, fleet.queues, n=3, cutoff=0.6)
+    near = near_names(name, list(fleet.queues), most=3)
     guess = f"; did you mean {' or '.join(near)}?" if near else ""
     raise WrongUse(
         "unknown-queue",
@@ -119,7 +122,7 @@ def plan_submission(
     _refuse_impossible(experiment, fleet)
     resources = resolve_resources(experiment.resources, fleet, queue_name)
     identity = experiment_id(experiment)
-    every_run = f"0-{run_count(experiment) - 1}" if run_count(experiment) > 1 else "0"
+    every_run = encode_spans(run_spans(experiment))
     wanted = every_run if runs is None else runs
 
     constant = encode_grid(experiment) | dict(experiment.environment)
@@ -134,6 +137,7 @@ def plan_submission(
     definition = _definition(experiment, fleet, resources, {} if inline else constant, image)
     pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
     tags = _job_tags(experiment, fleet, user, digest)
+    share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
         experiment=experiment,
         experiment_id=identity,
@@ -154,6 +158,7 @@ def plan_submission(
                 queue_arn=queue.arn,
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
+                share=share,
                 tries=tries,
                 workers=experiment.workers,
             )
@@ -299,6 +304,7 @@ def _job(
     queue_arn: str,
     environment: dict[str, str],
     tags: dict[str, str],
+    share: Request,
     tries: int | None,
     workers: int | None,
 ) -> Job:
@@ -309,6 +315,7 @@ def _job(
         "containerOverrides": {"environment": _pairs(environment)},
         "propagateTags": True,
         "tags": tags,
+        **share,
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
@@ -336,6 +343,7 @@ def _job_tags(
         USER_TAG: user,
         "runfleet:name": experiment.name,
         DIGEST_TAG: digest or "",
+        "runfleet:tags": " ".join(experiment.tags),
     }
     if len(tags) > MAX_TAGS:
         raise Refused(
@@ -343,6 +351,32 @@ def _job_tags(
             f"a job would carry {len(tags)} tags, AWS Batch fails jobs with more than {MAX_TAGS}",
         )
     return {key: _tag_value(value) for key, value in tags.items() if value}
+
+
+def _share(
+    experiment: Experiment, queue: Queue, queue_name: str, user: str, *, first: bool
+) -> Request:
+    """Whose share of a fair-share queue the jobs count for, which such a queue must be told and
+    no other may (SubmitJob, shareIdentifier); all have one priority within it. What was sent
+    before may be sent again to a queue that has no shares.
+    """
+    if not queue.fair_share:
+        if experiment.share and first:
+            raise Refused(
+                "no-fair-share",
+                f"the queue {queue_name} has no fair shares: its jobs run in the order they come",
+                "leave --share out",
+            )
+        return {}
+    share = experiment.share or re.sub(r"[^A-Za-z0-9]", "", user)[:MAX_SHARE]
+    if not share:
+        raise Refused(
+            "no-share",
+            f"{queue_name} shares its machines fairly, and the user {user!r} has no letter or digit "
+            "for a share's name",
+            "--share NAME",
+        )
+    return {"shareIdentifier": share, "schedulingPriorityOverride": 0}
 
 
 def _tag_value(text: str) -> str:
