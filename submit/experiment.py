@@ -65,7 +65,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     An empty `image` is the fleet's, and is filled in before anything else is made of it.
     `name` and `group`, and where Weights & Biases files its runs (`project`, `entity`), are for
-    people and are not part of the identity. `retries` counts further attempts after a lost machine. `generation` is above 0 when the same request was
+    people and are not part of the identity; nor is `workers`, how many runs may go at once on the
+    own machine. `folder` is where its runs work there, when no image holds them. `retries` counts further attempts after a lost machine. `generation` is above 0 when the same request was
     wanted again.
     """
 
@@ -78,10 +79,12 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     secrets: tuple[str, ...] = ()
     retries: int = 3
     generation: int = 0
+    folder: str = ""
     name: str = ""
     group: str = ""
     project: str = ""
     entity: str = ""
+    workers: int | None = None
 
 
 def check_experiment(experiment: Experiment) -> None:
@@ -107,7 +110,9 @@ def check_experiment(experiment: Experiment) -> None:
 
 def experiment_id(experiment: Experiment) -> str:
     """The digest of the request, 12 characters a-z2-7: the same request, the same id."""
-    identity = msgspec.structs.replace(experiment, name="", group="", project="", entity="")
+    identity = msgspec.structs.replace(
+        experiment, name="", group="", project="", entity="", workers=None
+    )
     digest = hashlib.sha256(msgspec.json.encode(identity, order="sorted")).digest()
     bits = int.from_bytes(digest[:8], "big")
     return "".join(_BASE32[bits >> shift & 31] for shift in range(59, 59 - 5 * ID_LENGTH, -5))

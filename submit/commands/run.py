@@ -22,6 +22,7 @@ from submit.commands.planned import print_dry_run, print_summary, requests
 from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
 from submit.errors import WrongUse
 from submit.experiment import Axis, Experiment, Resources, run_count
+from submit.fleet import LOCAL
 from submit.grid import axis, parse_axis, parse_values
 from submit.units import parse_duration, parse_memory, parse_seeds
 
@@ -92,6 +93,7 @@ def _variable(text: str) -> tuple[str, str]:
     help="A parameter and its values: --grid lr=3e-4,1e-3.  [repeatable]",
 )
 @click.option("--image", metavar="IMAGE", default="", help="[default: the stack's]")
+@click.option("--no-image-check", is_flag=True, help="Send without a look at the image's registry.")
 @click.option("--vcpus", type=click.IntRange(1), help="[default: 1, or a GPU's share]")
 @click.option(
     "--memory",
@@ -132,6 +134,22 @@ def _variable(text: str) -> tuple[str, str]:
     help="Further tries when the machine is taken away; a command that fails gets none.",
 )
 @fallback_options
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="On --queue local: runs at once.  [default: as many as there is room for]",
+)
+@click.option(
+    "--cores-per-run",
+    "vcpus",
+    type=click.IntRange(1),
+    help="On --queue local: the same as --vcpus.",
+)
+@click.option(
+    "--foreground",
+    is_flag=True,
+    help="On --queue local: stay to the end, and end its runs with this command.",
+)
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
 @click.option("--group", metavar="TEXT", default="", help="W&B group.  [default: the experiment]")
 @click.option(
@@ -165,6 +183,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
                 print_dry_run(plan)
             return 0
         try:
+            if not given["no_image_check"]:
+                plan = api.check_image(session, plan, note=say)
             delivery = api.send(session, plan, tell=_show_sending, note=say)
         except KeyboardInterrupt:
             say(f"\ninterrupted; {_sent_so_far(session, plan)}\n  next: the same line goes on")
@@ -173,7 +193,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             show_json(_delivered(plan, delivery))
         else:
             print_summary(plan)
-            _print_delivery(session, delivery, again=not given["watch"])
+            _print_delivery(session, delivery, again=not (given["watch"] or given["foreground"]))
+        if given["foreground"]:
+            from submit.commands.foreground import attend  # noqa: PLC0415 # likewise
+
+            return attend(session, delivery.kept)
         if not given["watch"]:
             return 0
         from submit.commands.watch import watch  # noqa: PLC0415 # a dry run does without
@@ -182,6 +206,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _check_given(ctx: click.Context, given: dict[str, Any]) -> None:
+    for option in ("workers", "foreground"):
+        if given[option] and given["queue"] not in {LOCAL, None}:
+            raise WrongUse(
+                "only-local", f"--{option} is for the own machine: --queue local", "submit queues"
+            )
     words = given["command"]
     if not words:
         raise WrongUse("no-command", "no command to run was given: it stands behind --", EXAMPLE)
@@ -215,12 +244,19 @@ def _experiment(ctx: click.Context, given: dict[str, Any]) -> Experiment:
         ),
         environment=given["environment"],
         secrets=given["secrets"],
-        retries=given["retries"],
+        retries=_retries(ctx, given),
+        workers=given["workers"],
         name=_name(given["command"]) if given["name"] is None else given["name"],
         group=given["group"],
         project=given["wandb_project"],
         entity=given["wandb_entity"],
     )
+
+
+def _retries(ctx: click.Context, given: dict[str, Any]) -> int:
+    """On the own machine no machine is taken away: a lost run is not started again unasked."""
+    unasked = ctx.get_parameter_source("retries") is click.core.ParameterSource.DEFAULT
+    return 0 if given["queue"] == LOCAL and unasked else int(given["retries"])
 
 
 def _axes(order: list[str], given: dict[str, Any]) -> tuple[Axis, ...]:
