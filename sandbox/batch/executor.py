@@ -179,14 +179,28 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 @contextlib.contextmanager
 def _folder(folder: Path, image_root: Path) -> Iterator[None]:
+    """The attempt's folder, with links to the image's files; gone when the block is left."""
     folder.mkdir(parents=True)
+    names = [name for name in os.listdir(image_root) if not name.startswith(".")]  # noqa: PTH208 # names are enough, and thrice as fast
+    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for entry in os.scandir(image_root):
-            if not entry.name.startswith("."):
-                (folder / entry.name).symlink_to(entry.path)
+        for name in names:
+            os.symlink(f"{image_root}/{name}", name, dir_fd=inside)
         yield
     finally:
+        _remove(folder, inside, names)
+
+
+def _remove(folder: Path, inside: int, names: list[str]) -> None:
+    """Most attempts leave nothing but the links, which go fast by themselves."""
+    try:
+        for name in names:
+            os.unlink(name, dir_fd=inside)
+        folder.rmdir()
+    except OSError:
         shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(inside)
 
 
 def _pump(stream: IO[bytes], log: Log, ended: threading.Event) -> None:
