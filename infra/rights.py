@@ -10,6 +10,7 @@ import msgspec
 
 from infra import names
 from infra.plans import Account, RolePlan, RolesPlan, Scope
+from infra.secret_settings import WANDB_VARIABLE
 from infra.settings import NAMESPACE, Settings
 
 
@@ -142,7 +143,7 @@ def may_submit(
         *_on_batch(scope),
         _pass_roles(roles),
         *_on_logs_and_parameters(scope),
-        *_examine(scope, roles),
+        *_on_roles_and_secrets(scope, roles),
     ]
     if repository_arn:
         statements += _push_images(repository_arn)
@@ -228,9 +229,11 @@ def _on_logs_and_parameters(scope: Scope) -> list[dict[str, Any]]:
     ]
 
 
-def _examine(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
-    """What the doctor looks at; of a secret, whether it is there."""
+def _on_roles_and_secrets(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
+    """What the doctor looks at; of a secret, whether it is there. One may be written, none read."""
     where = f"{scope.region}:{scope.account}"
+    secrets = f"arn:{scope.partition}:secretsmanager:{where}:secret:{NAMESPACE}"
+    theirs = {"StringEquals": {"aws:ResourceTag/stack": scope.stack}}
     return [
         {
             "Sid": "ExamineLogsAndQuotas",
@@ -248,8 +251,15 @@ def _examine(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
             "Sid": "ExamineSecrets",
             "Effect": "Allow",
             "Action": "secretsmanager:DescribeSecret",
-            "Resource": f"arn:{scope.partition}:secretsmanager:{where}:secret:{NAMESPACE}/*",
-            "Condition": {"StringEquals": {"aws:ResourceTag/stack": scope.stack}},
+            "Resource": f"{secrets}/*",
+            "Condition": theirs,
+        },
+        {
+            "Sid": "RenewTheKeyOfWandb",
+            "Effect": "Allow",
+            "Action": "secretsmanager:PutSecretValue",
+            "Resource": f"{secrets}/*/{WANDB_VARIABLE}-*",
+            "Condition": theirs,
         },
     ]
 
