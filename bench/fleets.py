@@ -42,8 +42,9 @@ class Life:
     def __init__(self, sandbox: Running, project: Path) -> None:
         self._sandbox = sandbox
         self._project = project
-        for name in ("Pulumi.yaml", "__main__.py"):
-            shutil.copy(ROOT / name, project)
+        for name in ("Pulumi.yaml", "__main__.py", "infra/plugin/pulumi-resource-runfleet-jobs"):
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, project / name)
         (project / ".venv").symlink_to(sys.prefix)
         (sandbox.dir / "pulumi").mkdir()
         own = {k: v for k, v in os.environ.items() if not re.match("AWS_|PULUMI_|RUNFLEET_", k)}

@@ -62,6 +62,19 @@ def parse_catalog(text: str) -> dict[str, InstanceType]:
     return {instance_type.name: instance_type for instance_type in types}
 
 
+def why_no_type(name: str, catalog: Catalog) -> str:
+    """What is wrong with a name that is no instance type, in words."""
+    typed = name.strip().lower()
+    if typed == "optimal" or re.fullmatch("default[_-](x86_64|arm64)", typed):
+        return f"{typed} leaves the choice of types to Batch, and a queue here is of one type"
+    sizes = [t.name for t in catalog.values() if t.family == typed]
+    if sizes:
+        return f"{typed} is a family of {len(sizes)} types, and a queue here is of one type"
+    if "," in typed or ";" in typed:
+        return "several types are a list: write [c6g.medium, c5a.large], or c6g.medium,c5a.large"
+    return ""
+
+
 def nearest_types(name: str, catalog: Catalog, *, count: int = 3) -> list[str]:
     """Names in the catalogue that `name` may have meant, best first."""
     typed = re.sub(r"[\s_-]+(?=[^-]*$)", ".", name.strip().lower())

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from infra.catalog import Catalog, InstanceType, nearest_types, why_own_image
+from infra.catalog import Catalog, InstanceType, nearest_types, why_no_type, why_own_image
 from infra.mistakes import Mistake, shown
 from infra.settings import NAMESPACE, Settings, TypeSettings
 from submit.fleet import queue_name
@@ -75,16 +75,23 @@ def choose(settings: Settings, catalog: Catalog) -> tuple[list[Choice], list[Mis
         path = f"{NAMESPACE}:instanceTypes[{index}]"
         instance_type = catalog.get(item.type)
         if instance_type is None:
-            close = ", ".join(nearest_types(item.type, catalog))
-            problem = f"there is no EC2 instance type {shown(item.type)}"
-            mistakes.append(
-                Mistake(path=path, problem=problem + (f"; nearest: {close}" if close else ""))
-            )
+            mistakes.append(Mistake(path=path, problem=_no_such_type(item.type, catalog)))
             continue
         choice = _put_together(settings, item, instance_type)
         mistakes += [Mistake(path=path, problem=problem) for problem in _impossible(choice, item)]
         choices.append(choice)
     return choices, [*mistakes, *_too_many(choices)]
+
+
+def _no_such_type(name: str, catalog: Catalog) -> str:
+    why = why_no_type(name, catalog)
+    close = ", ".join(nearest_types(name, catalog))
+    parts = [
+        f"there is no EC2 instance type {shown(name)}",
+        why,
+        f"nearest: {close}" if close else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _too_many(choices: list[Choice]) -> Iterator[Mistake]:

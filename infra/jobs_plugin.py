@@ -110,13 +110,13 @@ def _say(engine: str, urn: str, message: str) -> None:
 
 def main(engine: str) -> None:
     """Serves on a loopback port, which the engine reads from standard output."""
+    engine_pid = os.getppid()
     server = grpc.server(ThreadPoolExecutor(2))
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(Provider(engine), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
-    engine_pid = os.getppid()
     with contextlib.suppress(KeyboardInterrupt):
         while server.wait_for_termination(LOOK_ROUND_S) and os.getppid() == engine_pid:
             pass  # an engine that is killed takes nobody along

@@ -75,40 +75,25 @@ def plan_fleet(
         _plan_type(settings, choice, account, subnets[choice.instance_type.name], stack, tags)
         for choice in choices
     )
-    log_group = f"/{NAMESPACE}/{stack}"
+    spot_fleet = any(compute.spot_fleet_role for t in types for compute in t.compute)
+    log_group = _plan_log_group(settings, stack, tags)
+    submitters = (
+        plan_submitters(settings, account, stack, log_group.name, tags)
+        if settings.submitters
+        else None
+    )
     return FleetPlan(
         stack=stack,
         account=account.account,
         region=account.region,
-        network=NetworkPlan(
-            vpc_id=account.vpc_id,
-            # EC2 refuses names that begin with sg-, as a stack's may.
-            group_name_prefix=names.named(
-                stack, "-", limit=names.GROUP_PREFIX, before=f"{NAMESPACE}-"
-            ),
-            tags=tags,
-        ),
-        roles=plan_roles(
-            settings,
-            account,
-            stack,
-            tags,
-            spot_fleet=any(compute.spot_fleet_role for t in types for compute in t.compute),
-        ),
+        network=_plan_network(account, stack, tags),
+        roles=plan_roles(settings, account, stack, tags, spot_fleet=spot_fleet),
         secrets=plan_secrets(sorted(secret_names), stack, tags) if secret_names else None,
-        log_group=LogGroupPlan(
-            name=log_group,
-            retention_in_days=settings.log_retention_days,
-            tags=tags,
-        ),
+        log_group=log_group,
         repository=plan_repository(settings, stack, tags) if settings.repository else None,
         bucket=plan_bucket(settings, stack, tags) if settings.bucket else None,
         publishing=publishing,
-        submitters=(
-            plan_submitters(settings, account, stack, log_group, tags)
-            if settings.submitters
-            else None
-        ),
+        submitters=submitters,
         share=_plan_share(settings, stack, tags) if settings.fair_share else None,
         types=types,
         image=settings.image,
@@ -196,6 +181,24 @@ def _wrong_images(
             problem = f"{image.id} for {name} needs at least {image.root_volume_gib} GiB"
             command = f"pulumi config set {NAMESPACE}:rootVolumeGib {image.root_volume_gib}"
             yield Mistake(path=f"{NAMESPACE}:rootVolumeGib", problem=problem, command=command)
+
+
+def _plan_network(account: Account, stack: str, tags: dict[str, str]) -> NetworkPlan:
+    # EC2 refuses names that begin with sg-, as a stack's may.
+    before = f"{NAMESPACE}-"
+    return NetworkPlan(
+        vpc_id=account.vpc_id,
+        group_name_prefix=names.named(stack, "-", limit=names.GROUP_PREFIX, before=before),
+        tags=tags,
+    )
+
+
+def _plan_log_group(settings: Settings, stack: str, tags: dict[str, str]) -> LogGroupPlan:
+    return LogGroupPlan(
+        name=f"/{NAMESPACE}/{stack}",
+        retention_in_days=settings.log_retention_days,
+        tags=tags,
+    )
 
 
 def _plan_share(settings: Settings, stack: str, tags: dict[str, str]) -> SharePlan:

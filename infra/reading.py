@@ -20,6 +20,9 @@ from msgspec import inspect
 from infra.mistakes import Mistake, nearest, shown
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_BEGINS_WITH_NUMBER = re.compile(
+    r"\s*([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)", re.IGNORECASE
+)
 _PAIR = re.compile(r"\s*([^=,]+?)\s*=\s*([^,]*?)\s*")
 _UNREADABLE = object()
 
@@ -154,7 +157,8 @@ def _read_int(kind: inspect.IntType, raw: object) -> tuple[object, str, str]:
     number = _whole(raw)
     if number is not None and low <= number <= high:
         return number, "", ""
-    close = "" if number is None else str(min(max(number, low), high))
+    guess = number if number is not None else _nearly_whole(raw)
+    close = "" if guess is None else str(min(max(guess, low), high))
     return _UNREADABLE, f"a whole number from {low} to {high}", close
 
 
@@ -201,6 +205,13 @@ def _whole(raw: object) -> int | None:
     if isinstance(raw, float) and math.isfinite(raw) and raw == int(raw):
         return int(raw)
     return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
+
+
+def _nearly_whole(raw: object) -> int | None:
+    """What `100%`, `100 GB`, `256.0` or `2e3` may have been meant to be."""
+    found = _BEGINS_WITH_NUMBER.match(str(raw)) if isinstance(raw, (str, float)) else None
+    number = _number(found[1]) if found else None
+    return None if number is None else round(number)
 
 
 def _number(raw: object) -> float | None:

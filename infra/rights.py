@@ -6,9 +6,48 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from infra import names
 from infra.plans import Account, RolePlan, RolesPlan, Scope
+from infra.secret_settings import WANDB_VARIABLE
 from infra.settings import NAMESPACE, Settings
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A role that a stack may have: for which service, and what AWS's own policy lets it do."""
+
+    name: str
+    description: str
+    service: str
+    policy: str = ""
+
+
+INSTANCE = Kind(
+    "instance",
+    "Machines of the fleet: join the ECS cluster",
+    "ec2",
+    "AmazonEC2ContainerServiceforEC2Role",
+)
+JOB = Kind("job", "Jobs of the fleet: nothing unless the team's settings say so", "ecs-tasks")
+EXECUTION = Kind(
+    "execution",
+    "Starting jobs of the fleet: pull images, write logs",
+    "ecs-tasks",
+    "AmazonECSTaskExecutionRolePolicy",
+)
+BATCH_SERVICE = Kind(
+    "batch-service",
+    "Batch: start and stop the machines of the fleet",
+    "batch",
+    "AWSBatchServiceRole",
+)
+SPOT_FLEET = Kind(
+    "spot-fleet",
+    "EC2 Spot Fleet: start, stop and tag the spot machines of the fleet",
+    "spotfleet",
+    "AmazonEC2SpotFleetTaggingRole",
+)
 
 
 def plan_roles(
@@ -21,57 +60,26 @@ def plan_roles(
 ) -> RolesPlan:
     """The roles of a stack; `spot_fleet` says that a compute environment needs that one."""
 
-    def role(kind: str, description: str, trust: str, *policies: str) -> RolePlan:
+    def role(kind: Kind) -> RolePlan:
+        before, rest = f"{NAMESPACE}-", f"-{kind.name}-"
+        policies = f"arn:{account.partition}:iam::aws:policy/service-role"
         return RolePlan(
-            resource_name=f"{kind}-role",
-            name_prefix=names.named(
-                stack, f"-{kind}-", limit=names.ROLE_PREFIX, before=f"{NAMESPACE}-"
-            ),
+            resource_name=f"{kind.name}-role",
+            name_prefix=names.named(stack, rest, limit=names.ROLE_PREFIX, before=before),
             path=settings.role_path,
             permissions_boundary=settings.permissions_boundary or None,
-            description=description,
-            assume_role_policy=trust,
-            managed_policy_arns=tuple(
-                f"arn:{account.partition}:iam::aws:policy/{policy}" for policy in policies
-            ),
+            description=kind.description,
+            assume_role_policy=_trust(kind, account),
+            managed_policy_arns=(f"{policies}/{kind.policy}",) if kind.policy else (),
             tags=tags,
         )
 
-    # ECS, Batch and EC2 Spot Fleet say for whom they ask for a role; without the condition they
-    # could be made to ask for this one for another account (IAM guide, "Confused deputy"). EC2
-    # does not say it.
-    own_account = {"aws:SourceAccount": account.account}
-    tasks = _trust("ecs-tasks.amazonaws.com", own_account)
     return RolesPlan(
-        instance=role(
-            "instance",
-            "Machines of the fleet: join the ECS cluster",
-            _trust(f"ec2.{account.dns_suffix}", {}),
-            "service-role/AmazonEC2ContainerServiceforEC2Role",
-        ),
-        job=role("job", "Jobs of the fleet: nothing unless the team's settings say so", tasks),
-        execution=role(
-            "execution",
-            "Starting jobs of the fleet: pull images, write logs",
-            tasks,
-            "service-role/AmazonECSTaskExecutionRolePolicy",
-        ),
-        batch_service=role(
-            "batch-service",
-            "Batch: start and stop the machines of the fleet",
-            _trust("batch.amazonaws.com", own_account),
-            "service-role/AWSBatchServiceRole",
-        )
-        if settings.batch_service_role
-        else None,
-        spot_fleet=role(
-            "spot-fleet",
-            "EC2 Spot Fleet: start, stop and tag the spot machines of the fleet",
-            _trust("spotfleet.amazonaws.com", own_account),
-            "service-role/AmazonEC2SpotFleetTaggingRole",
-        )
-        if spot_fleet
-        else None,
+        instance=role(INSTANCE),
+        job=role(JOB),
+        execution=role(EXECUTION),
+        batch_service=role(BATCH_SERVICE) if settings.batch_service_role else None,
+        spot_fleet=role(SPOT_FLEET) if spot_fleet else None,
     )
 
 
@@ -135,7 +143,7 @@ def may_submit(
         *_on_batch(scope),
         _pass_roles(roles),
         *_on_logs_and_parameters(scope),
-        *_examine(scope, roles),
+        *_on_roles_and_secrets(scope, roles),
     ]
     if repository_arn:
         statements += _push_images(repository_arn)
@@ -221,9 +229,11 @@ def _on_logs_and_parameters(scope: Scope) -> list[dict[str, Any]]:
     ]
 
 
-def _examine(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
-    """What the doctor looks at; of a secret, whether it is there."""
+def _on_roles_and_secrets(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
+    """What the doctor looks at; of a secret, whether it is there. One may be written, none read."""
     where = f"{scope.region}:{scope.account}"
+    secrets = f"arn:{scope.partition}:secretsmanager:{where}:secret:{NAMESPACE}"
+    theirs = {"StringEquals": {"aws:ResourceTag/stack": scope.stack}}
     return [
         {
             "Sid": "ExamineLogsAndQuotas",
@@ -241,8 +251,15 @@ def _examine(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
             "Sid": "ExamineSecrets",
             "Effect": "Allow",
             "Action": "secretsmanager:DescribeSecret",
-            "Resource": f"arn:{scope.partition}:secretsmanager:{where}:secret:{NAMESPACE}/*",
-            "Condition": {"StringEquals": {"aws:ResourceTag/stack": scope.stack}},
+            "Resource": f"{secrets}/*",
+            "Condition": theirs,
+        },
+        {
+            "Sid": "RenewTheKeyOfWandb",
+            "Effect": "Allow",
+            "Action": "secretsmanager:PutSecretValue",
+            "Resource": f"{secrets}/*/{WANDB_VARIABLE}-*",
+            "Condition": theirs,
         },
     ]
 
@@ -292,14 +309,23 @@ def _may_list(bucket_arn: str, prefix: str) -> dict[str, Any]:
     }
 
 
-def _trust(service: str, condition: dict[str, str]) -> str:
+def _trust(kind: Kind, account: Account) -> str:
+    """Who may take the role: the service, and for this account alone.
+
+    ECS, Batch and EC2 Spot Fleet say for whom they ask; without the condition they could be made
+    to ask for this role for another account (IAM guide, "Confused deputy"). EC2 does not say it,
+    and has another name in some partitions.
+    """
+    is_ec2 = kind is INSTANCE
     statement: dict[str, Any] = {
         "Effect": "Allow",
-        "Principal": {"Service": service},
+        "Principal": {
+            "Service": f"{kind.service}.{account.dns_suffix if is_ec2 else 'amazonaws.com'}"
+        },
         "Action": "sts:AssumeRole",
     }
-    if condition:
-        statement["Condition"] = {"StringEquals": condition}
+    if not is_ec2:
+        statement["Condition"] = {"StringEquals": {"aws:SourceAccount": account.account}}
     return _policy(statement)
 
 

@@ -54,49 +54,7 @@ class ArtifactBucket(pulumi.ComponentResource):
             tags=plan.tags,
             opts=_kept(self, plan.storage),
         )
-        # One after the other: S3 refuses settings of one bucket that are made at the same time.
-        private = s3.BucketPublicAccessBlock(
-            "artifacts",
-            bucket=bucket.bucket,
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            opts=_kept(self, plan.storage),
-        )
-        over_tls = s3.BucketPolicy(
-            "artifacts",
-            bucket=bucket.bucket,
-            policy=bucket.arn.apply(only_over_tls),
-            opts=_kept(self, plan.storage, depends_on=[private]),
-        )
-        encrypted = s3.BucketServerSideEncryptionConfiguration(
-            "artifacts",
-            bucket=bucket.bucket,
-            rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
-            opts=_kept(self, plan.storage, depends_on=[over_tls]),
-        )
-        versioned = s3.BucketVersioning(
-            "artifacts",
-            bucket=bucket.bucket,
-            versioning_configuration={"status": "Enabled"},
-            opts=_kept(self, plan.storage, depends_on=[encrypted]),
-        )
-        s3.BucketLifecycleConfiguration(
-            "artifacts",
-            bucket=bucket.bucket,
-            rules=[
-                {
-                    "id": "tidy",
-                    "status": "Enabled",
-                    "filter": {"prefix": ""},
-                    "expiration": {"days": plan.expiry_days} if plan.expiry_days else None,
-                    "noncurrent_version_expiration": {"noncurrent_days": 30},
-                    "abort_incomplete_multipart_upload": {"days_after_initiation": 7},
-                }
-            ],
-            opts=_kept(self, plan.storage, depends_on=[versioned]),
-        )
+        _set_up(bucket, plan, self)
         iam.RolePolicy(
             "use-artifacts",
             name_prefix=plan.policy_name_prefix,
@@ -107,6 +65,53 @@ class ArtifactBucket(pulumi.ComponentResource):
         self.arn = bucket.arn
         self.url = pulumi.Output.format("s3://{0}/{1}", bucket.bucket, plan.prefix)
         self.register_outputs({"url": self.url})
+
+
+def _set_up(bucket: s3.Bucket, plan: BucketPlan, parent: pulumi.Resource) -> None:
+    """Private, over TLS alone, encrypted, versioned, and tidied up."""
+    # One after the other: S3 refuses settings of one bucket that are made at the same time.
+    private = s3.BucketPublicAccessBlock(
+        "artifacts",
+        bucket=bucket.bucket,
+        block_public_acls=True,
+        block_public_policy=True,
+        ignore_public_acls=True,
+        restrict_public_buckets=True,
+        opts=_kept(parent, plan.storage),
+    )
+    over_tls = s3.BucketPolicy(
+        "artifacts",
+        bucket=bucket.bucket,
+        policy=bucket.arn.apply(only_over_tls),
+        opts=_kept(parent, plan.storage, depends_on=[private]),
+    )
+    encrypted = s3.BucketServerSideEncryptionConfiguration(
+        "artifacts",
+        bucket=bucket.bucket,
+        rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
+        opts=_kept(parent, plan.storage, depends_on=[over_tls]),
+    )
+    versioned = s3.BucketVersioning(
+        "artifacts",
+        bucket=bucket.bucket,
+        versioning_configuration={"status": "Enabled"},
+        opts=_kept(parent, plan.storage, depends_on=[encrypted]),
+    )
+    s3.BucketLifecycleConfiguration(
+        "artifacts",
+        bucket=bucket.bucket,
+        rules=[
+            {
+                "id": "tidy",
+                "status": "Enabled",
+                "filter": {"prefix": ""},
+                "expiration": {"days": plan.expiry_days} if plan.expiry_days else None,
+                "noncurrent_version_expiration": {"noncurrent_days": 30},
+                "abort_incomplete_multipart_upload": {"days_after_initiation": 7},
+            }
+        ],
+        opts=_kept(parent, plan.storage, depends_on=[versioned]),
+    )
 
 
 def _kept(

@@ -218,6 +218,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 def main(version: str) -> None:
     """Serves on a loopback port, which the engine reads from standard output."""
+    engine_pid = os.getppid()
     server = grpc.server(
         ThreadPoolExecutor(WORKERS),
         options=[
@@ -230,7 +231,6 @@ def main(version: str) -> None:
     server.start()
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
-    engine_pid = os.getppid()
     with contextlib.suppress(KeyboardInterrupt):
         while server.wait_for_termination(LOOK_ROUND_S) and os.getppid() == engine_pid:
             pass  # an engine that is killed takes nobody along

@@ -94,9 +94,12 @@ def _end(request: dict[str, Any], tags: Tags) -> Iterator[Asked]:
         yield Asked("batch:TerminateJob", resource, _of(resource, tags))
 
 
-def _describe_secret(request: dict[str, Any], tags: Tags) -> Iterator[Asked]:
-    secret = request["SecretId"]
-    yield Asked("secretsmanager:DescribeSecret", secret, _of(secret, tags))
+def _on_secret(operation: str) -> Callable[[dict[str, Any], Tags], Iterator[Asked]]:
+    def ask(request: dict[str, Any], tags: Tags) -> Iterator[Asked]:
+        secret = request["SecretId"]
+        yield Asked(f"secretsmanager:{operation}", secret, _of(secret, tags))
+
+    return ask
 
 
 def _just(action: str, resource: str = "*") -> Callable[[dict[str, Any], Tags], Iterator[Asked]]:
@@ -133,7 +136,8 @@ ASKED: dict[str, Callable[[dict[str, Any], Tags], Iterator[Asked]]] = {
         "ssm:GetParametersByPath", f"arn:aws:ssm:{AT}:parameter{{Path}}"
     ),
     "iam.GetRole": _just("iam:GetRole", "arn:aws:iam::123456789012:role/{RoleName}"),
-    "secretsmanager.DescribeSecret": _describe_secret,
+    "secretsmanager.DescribeSecret": _on_secret("DescribeSecret"),
+    "secretsmanager.PutSecretValue": _on_secret("PutSecretValue"),
     "service-quotas.ListServiceQuotas": _just("servicequotas:ListServiceQuotas"),
     "sts.GetCallerIdentity": _nothing,
 }

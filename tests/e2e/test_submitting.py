@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable
@@ -97,6 +98,23 @@ def test_a_submitter_needs_the_policy_and_no_more(
         return said.out
 
     calls.clear()
+    said = use(account, submit)
+    monkeypatch.setattr("sys.stdin", io.StringIO("a1" * 20 + "\n"))
+    submit("wandb", "login", "--wandb-key", "-")
+
+    tags = tags_of(account)
+    wanted: list[Asked] = [ask for call in list(calls) for ask in asked(*call, tags)]
+    assert [ask for ask in wanted if not granted(policy, ask)] == []
+    assert actions(policy) - {ask.action for ask in wanted} <= set(NOT_BY_SUBMIT)
+    not_of_another_team(policy)
+
+    assert said.count(hashlib.sha256(SECRET.encode()).hexdigest()) == 2  # it arrives
+    assert_nowhere(account, [account.sandbox.dir, tmp_path, project])
+    stack.destroy()
+
+
+def use(account: Account, submit: Callable[..., str]) -> str:
+    """Every verb; what the job with the secret has printed."""
     submit("use", "rl")
     submit("queues")
     command = ("run", "--queue", "c6g-medium", "--seeds", "2", "--secret", "WANDB_API_KEY")
@@ -108,16 +126,7 @@ def test_a_submitter_needs_the_policy_and_no_more(
     submit("run", "--queue", "c6g-medium", "--name", "waits", "--", "sh", "-c", "sleep 300")
     submit("cancel", "latest", "--yes")
     submit("doctor")
-
-    tags = tags_of(account)
-    wanted: list[Asked] = [ask for call in list(calls) for ask in asked(*call, tags)]
-    assert [ask for ask in wanted if not granted(policy, ask)] == []
-    assert actions(policy) - {ask.action for ask in wanted} <= set(NOT_BY_SUBMIT)
-    not_of_another_team(policy)
-
-    assert said.count(hashlib.sha256(SECRET.encode()).hexdigest()) == 2  # it arrives
-    assert_nowhere(account, [account.sandbox.dir, tmp_path, project])
-    stack.destroy()
+    return said
 
 
 def policy_of(account: Account) -> str:
@@ -142,7 +151,8 @@ def not_of_another_team(policy: str) -> None:
     """What is another stack's is not to be used, ended, read or made."""
     at = "us-east-1:123456789012"
     theirs, asks_theirs = {"aws:ResourceTag/stack": "dl"}, {"aws:RequestTag/stack": "dl"}
-    batch = f"arn:aws:batch:{at}"
+    batch, secret = f"arn:aws:batch:{at}", f"arn:aws:secretsmanager:{at}:secret:runfleet"
+    ours = {"aws:ResourceTag/stack": "rl"}
     for ask in (
         Asked("batch:SubmitJob", f"{batch}:job-queue/dl-c6g-medium", theirs),
         Asked("batch:TerminateJob", f"{batch}:job/1", theirs),
@@ -152,7 +162,9 @@ def not_of_another_team(policy: str) -> None:
         Asked("logs:GetLogEvents", f"arn:aws:logs:{at}:log-group:/runfleet/rl2:log-stream:x"),
         Asked("ssm:GetParametersByPath", f"arn:aws:ssm:{at}:parameter/runfleet/rl2/"),
         Asked("iam:PassRole", "arn:aws:iam::123456789012:role/admin"),
-        Asked("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{at}:secret:x"),
+        Asked("secretsmanager:GetSecretValue", f"{secret}/rl/WANDB_API_KEY-x", ours),
+        Asked("secretsmanager:PutSecretValue", f"{secret}/rl/HF_TOKEN-x", ours),
+        Asked("secretsmanager:PutSecretValue", f"{secret}/dl/WANDB_API_KEY-x", theirs),
     ):
         assert not granted(policy, ask), ask
 

@@ -30,6 +30,7 @@ from infra.mistakes import Refused
 from infra.program import build_fleet, planned_fleet
 from infra.standing import NotCounted
 from submit.fleet import Fleet, fleet_from_parameters, parse_fleet
+from tests.sandbox.provider.declared import input_misfits
 
 # pulumi_aws warns of resources of its own, which we do not use, when it loads its modules.
 pytestmark = pytest.mark.filterwarnings(r"ignore:(aws\.)?(ec2|s3)[./]:DeprecationWarning")
@@ -55,7 +56,8 @@ class Double(pulumi.runtime.Mocks):
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         self.made.append((args.typ, args.name, args.inputs))
-        outputs = {"name": args.name, **args.inputs, "arn": f"arn:{args.name}", "latestVersion": 3}
+        names = {"name": args.name, "bucket": args.name}
+        outputs = {**names, **args.inputs, "arn": f"arn:{args.name}", "latestVersion": 3}
         return f"{args.name}-id", outputs
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
@@ -211,6 +213,22 @@ EVERYTHING = ONE_TYPE | {
     "runfleet:spotFleetRole": "true",
 }
 KEPT = frozenset({"runfleet:wandbApiKey"})
+
+
+def test_all_is_as_the_provider_declares_it(account: Double) -> None:
+    """Each resource has what pulumi_aws requires, by its names and of its types, deep down."""
+    built(EVERYTHING | {"runfleet:bucketExpiryDays": "7", "runfleet:spotBidPercentage": "50"}, KEPT)
+    aws = [(token, name, inputs) for token, name, inputs in account.made if token[:4] == "aws:"]
+    assert len({token for token, _, _ in aws}) >= 20
+    for token, name, inputs in aws:
+        plain = {key: _opened(value) for key, value in inputs.items()}
+        assert input_misfits(token, plain) == [], f"{token} {name}"
+
+
+def _opened(value: Any) -> Any:
+    """A secret's value: on the wire it is wrapped."""
+    wrapped = isinstance(value, dict) and pulumi.runtime.rpc._special_sig_key in value
+    return value["value"] if wrapped else value
 
 
 def test_everything_that_settings_can_ask_for(account: Double) -> None:

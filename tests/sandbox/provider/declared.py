@@ -66,6 +66,38 @@ def result_misfits(token: str, result: dict[str, Any]) -> list[str]:
     return _misfits(result, function(token)[1], "")
 
 
+def input_misfits(token: str, given: dict[str, Any]) -> list[str]:
+    """The inputs that are not as they are declared, and those that are missing."""
+    missing = sorted(required(token) - set(given))
+    return [f"{name} is missing" for name in missing] + _unfit(given, inputs(token), "")
+
+
+def _unfit(given: dict[str, Any], types: Types, lead: str) -> list[str]:
+    found = []
+    for name, value in given.items():
+        if name not in types:
+            found.append(f"{lead}{name} is not declared")
+        elif value is not None:
+            found += _unfit_value(value, types[name], f"{lead}{name}")
+    return found
+
+
+def _unfit_value(value: Any, declared: Any, path: str) -> list[str]:
+    if typing.get_origin(declared) is typing.Union:  # what may be known later
+        declared = typing.get_args(declared)[0]
+    kind = typing.get_origin(declared) or declared
+    if kind is collections.abc.Mapping and isinstance(value, dict):
+        item = typing.get_args(declared)[1]
+        return [f for key, one in value.items() for f in _unfit_value(one, item, f"{path}.{key}")]
+    if kind is collections.abc.Sequence and isinstance(value, list):
+        item = typing.get_args(declared)[0]
+        return [f for one in value for f in _unfit_value(one, item, f"{path}[]")]
+    if _types.is_input_type(kind) and isinstance(value, dict):
+        return _unfit(value, dict(_types.input_type_types(kind)), f"{path}.")
+    whole = isinstance(value, float) and value.is_integer() and kind is int
+    return [] if whole or isinstance(value, kind) else [f"{path} is {value!r}, not {kind.__name__}"]
+
+
 def _misfits(values: dict[str, Any], types: Types, lead: str) -> list[str]:
     found = []
     for name, value in values.items():
