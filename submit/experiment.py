@@ -66,7 +66,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     them if it is given; `include` adds cells to the grid, each with a value for every parameter,
     and each with every seed. An empty `image` is the fleet's, and is filled in before anything
     else is made of it. `retries` counts further attempts after a lost machine. `generation` is
-    above 0 when the same request was wanted again.
+    above 0 when the same request was wanted again. `folder` is where its runs work on the own machine, when no
+    image holds them; `workers`, how many of them may go at once there.
     """
 
     command: tuple[str, ...]
@@ -78,6 +79,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     secrets: tuple[str, ...] = ()
     retries: int = 3
     generation: int = 0
+    folder: str = ""
     exclude: tuple[Cell, ...] = ()
     include: tuple[Cell, ...] = ()
     name: str = ""
@@ -88,6 +90,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     share: str = ""
     """Whose share of a fair-share queue it counts for; empty is the user's."""
+    workers: int | None = None
 
 
 NO_IDENTITY: dict[str, object] = {
@@ -97,6 +100,7 @@ NO_IDENTITY: dict[str, object] = {
     "entity": "",
     "tags": (),
     "share": "",
+    "workers": None,
 }
 """What is for people and for the queue, not for what runs: no part of the identity."""
 

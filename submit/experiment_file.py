@@ -205,6 +205,7 @@ FIELDS: dict[str, tuple[str, Read]] = {
     "wandb-entity": ("entity", _one()),
     "tag": ("tags", _texts),
     "share": ("share", _one()),
+    "workers": ("workers", _one(parse_count("workers", least=1))),
 }
 """Each field: what it is in Asked, and how it is read."""
 

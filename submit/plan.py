@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,7 +17,8 @@ import msgspec
 from submit.checks import check_experiment
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, experiment_id, run_spans
-from submit.fleet import Fleet, Queue
+from submit.fleet import LOCAL, Fleet, Queue
+from submit.images.names import pin
 from submit.nearest import near_names
 from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
@@ -34,6 +36,8 @@ MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
 USER_TAG = "runfleet:user"
 """A job's tag that says who has sent it."""
+DIGEST_TAG = "runfleet:image-digest"
+"""A job's tag that says which image exactly it runs, whatever the tag of the image means later."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
 _JOB_NAME_LENGTH = 128
 
@@ -75,6 +79,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     resources: JobResources
     definition: Definition
     jobs: tuple[Job, ...]
+    digest: str | None = None
+    """Of the image, to which the definition is pinned; None where it was not looked up."""
 
 
 def find_queue(fleet: Fleet, name: str) -> Queue:
@@ -103,9 +109,11 @@ def plan_submission(
     runs: str | None = None,
     number: int = 0,
     tries: int | None = None,
+    digest: str | None = None,
 ) -> Submission:
     """The requests that put `runs` (all when None) of the experiment on the queue. With `tries`
-    the jobs get so many instead of the experiment's, and so the definition stays the same.
+    the jobs get so many instead of the experiment's, and so the definition stays the same. With
+    `digest` they run the image that had it when it was looked up.
 
     Raises WrongUse and Refused for whatever AWS would refuse, or accept and then fail.
     """
@@ -125,9 +133,10 @@ def plan_submission(
     inline = room >= min(len(wanted), len(every_run))
     if not inline:
         room = MAX_OVERRIDES - _overrides_length(own | encode_runs(""))
-    definition = _definition(experiment, fleet, resources, {} if inline else constant)
+    image = pin(experiment.image, digest) if digest else experiment.image
+    definition = _definition(experiment, fleet, resources, {} if inline else constant, image)
     pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
-    tags = _job_tags(experiment, fleet, user)
+    tags = _job_tags(experiment, fleet, user, digest)
     share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
         experiment=experiment,
@@ -140,6 +149,7 @@ def plan_submission(
         queue_arn=queue.arn,
         resources=resources,
         definition=definition,
+        digest=digest,
         jobs=tuple(
             _job(
                 name=job_name(identity, number, chunk, experiment.name),
@@ -150,10 +160,20 @@ def plan_submission(
                 tags=tags,
                 share=share,
                 tries=tries,
+                workers=experiment.workers,
             )
             for chunk, piece in enumerate(pieces)
         ),
     )
+
+
+def pinned_digest(requests: Iterable[Request]) -> str | None:
+    """The digest with which an experiment's jobs were sent first: all its runs have one image."""
+    for request in requests:
+        digest = request.get("tags", {}).get(DIGEST_TAG)
+        if digest:
+            return str(digest)
+    return None
 
 
 def job_name(identity: str, number: int, chunk: int, label: str) -> str:
@@ -184,7 +204,8 @@ def slug(text: str) -> str:
 
 
 def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
-    if not _IMAGE.fullmatch(experiment.image):
+    needs_image = fleet.account != LOCAL or experiment.image
+    if needs_image and not _IMAGE.fullmatch(experiment.image):
         raise WrongUse(
             "image-name",
             f"{experiment.image!r} is no image's name",
@@ -204,7 +225,11 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
 
 
 def _definition(
-    experiment: Experiment, fleet: Fleet, resources: JobResources, environment: dict[str, str]
+    experiment: Experiment,
+    fleet: Fleet,
+    resources: JobResources,
+    environment: dict[str, str],
+    image: str,
 ) -> Definition:
     requirements = [
         {"type": "VCPU", "value": str(resources.vcpus)},
@@ -213,7 +238,7 @@ def _definition(
     if resources.gpus:
         requirements.append({"type": "GPU", "value": str(resources.gpus)})
     container: Request = {
-        "image": experiment.image,
+        "image": image,
         "command": ["sh", "-c", script(), "runfleet"],
         "jobRoleArn": fleet.job_role_arn,
         "executionRoleArn": fleet.execution_role_arn,
@@ -225,6 +250,8 @@ def _definition(
             "options": {"awslogs-group": fleet.log_group},
         },
     }
+    if experiment.folder:  # of the own machine: AWS takes the image's
+        container["workingDirectory"] = experiment.folder
     if environment:
         container["environment"] = _pairs(environment)
     if experiment.secrets:
@@ -279,6 +306,7 @@ def _job(
     tags: dict[str, str],
     share: Request,
     tries: int | None,
+    workers: int | None,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
@@ -293,6 +321,8 @@ def _job(
         request["arrayProperties"] = {"size": size}
     if tries is not None:
         request["retryStrategy"] = _retry_strategy(tries)
+    if workers:  # of the own machine: AWS has max_vcpus of the queue
+        request["workers"] = workers
     payload = len(msgspec.json.encode(request))
     if payload > MAX_PAYLOAD_BYTES:
         raise Refused(
@@ -303,13 +333,16 @@ def _job(
     return Job(name=name, chunk=chunk, runs=runs, size=size, request=request)
 
 
-def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]:
+def _job_tags(
+    experiment: Experiment, fleet: Fleet, user: str, digest: str | None
+) -> dict[str, str]:
     tags = {
         **fleet.tags,
         "runfleet:stack": fleet.stack,
         "runfleet:experiment": experiment_id(experiment),
         USER_TAG: user,
         "runfleet:name": experiment.name,
+        DIGEST_TAG: digest or "",
         "runfleet:tags": " ".join(experiment.tags),
     }
     if len(tags) > MAX_TAGS:

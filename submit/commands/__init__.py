@@ -23,6 +23,8 @@ VERBS = {
     "cancel": "Stop experiments, or some of their runs.",
     "rm": "Forget old experiments.",
     "queues": "Show the team's queues.",
+    "image": "Build images, push them, and list those of the team.",
+    "resume": "Send runs again that Weights & Biases saw crash.",
     "wandb": "Track runs with Weights & Biases.",
     "use": "Choose the team's stack for all that follows.",
     "doctor": "Look at all that a submission rests on, and say what is wrong.",

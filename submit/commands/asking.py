@@ -127,6 +127,7 @@ def _asked(ctx: click.Context, given: dict[str, Any]) -> Asked:
         entity=given["wandb_entity"],
         tags=tuple(tag for tags in given["tags"] for tag in tags),
         share=given["share"],
+        workers=given["workers"],
     )
 
 

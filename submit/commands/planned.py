@@ -12,6 +12,7 @@ from submit.api import Plan
 from submit.aws_cli import iter_aws_cli
 from submit.commands.text import plural, seconds
 from submit.experiment import Experiment, grid_size, iter_runs, run_arguments, run_count
+from submit.fleet import LOCAL
 from submit.plan import Job, Submission
 from submit.ranges import plain_ranges
 from submit.resources import JobResources
@@ -33,11 +34,15 @@ def print_summary(plan: Plan) -> None:
     name = f" ({experiment.name})" if experiment.name else ""
     _line("experiment", f"{submission.experiment_id}{name}")
     _line("runs", _runs_text(experiment))
-    _line(
-        "queue", f"{submission.queue_name} of {submission.stack}: {queue.instance_type}, {market}"
-    )
+    where = f"{queue.instance_type}, {market}"
+    if submission.account == LOCAL:
+        where = f"this machine, {plural(queue.vcpus, 'core')}"
+    _line("queue", f"{submission.queue_name} of {submission.stack}: {where}")
     _line("each run", _resources_text(submission.resources, experiment.retries))
-    _line("image", experiment.image)
+    if experiment.image:
+        _line("image", experiment.image)
+    else:
+        _line("folder", experiment.folder)
 
 
 def print_dry_run(plan: Plan) -> None:
@@ -45,7 +50,7 @@ def print_dry_run(plan: Plan) -> None:
     submission = plan.submission
     print_summary(plan)
     for secret in submission.experiment.secrets:
-        _line("secret", f"{secret}, which AWS reads when a run starts")
+        _line("secret", f"{secret}, {_secret_text(submission)}")
     for name, value in submission.experiment.environment:
         _line("environment", f"{name}={shlex.quote(value)}")
     _line("definition", f"{submission.definition.name}, registered unless it stands already")
@@ -92,6 +97,12 @@ def requests(plan: Plan) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _secret_text(submission: Submission) -> str:
+    if submission.account == LOCAL:
+        return "from this shell, by way of the memory alone"
+    return "which AWS reads when a run starts"
 
 
 def _line(label: str, text: str) -> None:

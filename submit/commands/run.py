@@ -26,6 +26,7 @@ from submit.commands.planned import print_aws_cli, print_dry_run, print_summary,
 from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
 from submit.errors import Refused, WrongUse
 from submit.experiment import run_count
+from submit.fleet import LOCAL
 from submit.grid import env_ids, parse_axis, parse_cell, parse_names, parse_values
 from submit.sending_line import sending_line
 from submit.units import parse_duration, parse_memory, parse_seeds, parse_variable
@@ -103,6 +104,7 @@ TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "t
     help="One more combination, with each seed: a value for every parameter.  [repeatable]",
 )
 @click.option("--image", "--docker-tag", cls=Named, metavar="IMAGE", help="[default: the stack's]")
+@click.option("--no-image-check", is_flag=True, help="Send without a look at the image's registry.")
 @click.option(
     "--vcpus",
     "--num-vcpu",
@@ -158,6 +160,22 @@ TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "t
     "[default: 3]",
 )
 @fallback_options
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="On --queue local: runs at once.  [default: as many as there is room for]",
+)
+@click.option(
+    "--cores-per-run",
+    "vcpus",
+    type=click.IntRange(1),
+    help="On --queue local: the same as --vcpus.",
+)
+@click.option(
+    "--foreground",
+    is_flag=True,
+    help="On --queue local: stay to the end, and end its runs with this command.",
+)
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
 @click.option(
     "--tag",
@@ -197,7 +215,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     The same line again sends only what is not there yet.
     """
     asked = ask(ctx, given)
-    _refuse_together(given)
+    _refuse_together(given, asked.queue)
     with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
         queue = cleanrl.find_queue(session, asked, given)
         if given["build"]:
@@ -217,7 +235,12 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return _send(session, plan, given)
 
 
-def _refuse_together(given: dict[str, Any]) -> None:
+def _refuse_together(given: dict[str, Any], queue: str | None) -> None:
+    for option in ("workers", "foreground"):
+        if given[option] and queue not in {LOCAL, None}:
+            raise WrongUse(
+                "only-local", f"--{option} is for the own machine: --queue local", "submit queues"
+            )
     if given["nodes"] and given["nodes"] > 1:
         raise Refused(
             "nodes",
@@ -262,6 +285,8 @@ def _send(session: api.Session, plan: api.Plan, given: dict[str, Any]) -> int:
     quiet = given["quiet"]
     line = SendingLine(session.clock.time, quiet=quiet)
     try:
+        if not given["no_image_check"]:
+            plan = api.check_image(session, plan, note=line.note)
         delivery = api.send(session, plan, tell=line.tell, note=line.note)
     except KeyboardInterrupt:
         line.clear()
@@ -275,7 +300,11 @@ def _send(session: api.Session, plan: api.Plan, given: dict[str, Any]) -> int:
         click.echo(delivery.kept.id)
     else:
         print_summary(plan)
-        _print_delivery(session, delivery, again=not given["watch"])
+        _print_delivery(session, delivery, again=not (given["watch"] or given["foreground"]))
+    if given["foreground"]:
+        from submit.commands.foreground import attend  # noqa: PLC0415 # likewise
+
+        return attend(session, delivery.kept)
     if not given["watch"]:
         return 0
     from submit.commands.watch import watch  # noqa: PLC0415 # a dry run does without

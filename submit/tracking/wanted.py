@@ -13,11 +13,9 @@ import msgspec
 
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment
-from submit.fleet import Fleet
+from submit.fleet import LOCAL, Fleet
 
 KEY = "WANDB_API_KEY"
-LOCAL = "local"
-"""The account of the own machine's fleet."""
 KEYLESS = frozenset({"offline", "disabled", "dryrun"})
 """Values of WANDB_MODE with which wandb asks no server."""
 MAX_PROJECT = 128

@@ -50,6 +50,7 @@ def submit(
     monkeypatch.setenv("RUNFLEET_FLEET", str(tmp_path / "fleet.json"))
     monkeypatch.setenv("RUNFLEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("USER", "ada")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody pulls images
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(session_module, "_aws", lambda _region: backend)
     monkeypatch.setattr("time.sleep", clock.sleep)

@@ -45,6 +45,7 @@ name: main table
 group: paper
 tag: [a, b]
 share: paper
+workers: 2
 wandb-project: atari
 wandb-entity: lab
 """
@@ -87,6 +88,7 @@ def test_every_field() -> None:
         entity="lab",
         tags=("a", "b"),
         share="paper",
+        workers=2,
     )
     assert {
         line.split(":")[0] for line in FULL.decode().splitlines() if line[0] not in " #"
