@@ -30,10 +30,12 @@ LOOP_RUNS = 100
 LATENCY_S = 0.05
 SIZES = (3, 100_000)
 MEMORY = (
-    "import resource, sys\n"
+    "import re, sys\n"
+    "from pathlib import Path\n"
     "from submit.commands import run_command\n"
     "run_command(sys.argv[1:])\n"
-    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    "status = Path('/proc/self/status').read_text()\n"
+    "print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)\n"
 )
 
 
@@ -88,7 +90,7 @@ def side_by_side(world: World, account: Account, latency_s: float) -> None:
         show(f"{label}: submit run of {runs:,} runs", f"{ours:.2f} s")
         if runs == LOOP_RUNS:
             theirs = loop(account.batch)
-            show(f"{label}: plain boto3 loop of {runs:,}", f"{theirs:.2f} s, {theirs / ours:.0f} ×")
+            show(f"{label}: plain boto3 loop of {runs:,}", f"{theirs:.2f} s, {theirs / ours:.1f} ×")
         _empty(account)
 
 

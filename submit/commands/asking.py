@@ -86,7 +86,7 @@ def ask(ctx: click.Context, given: dict[str, Any]) -> Asked:
 
         hide_argument(given["wandb_key"])
     line = _asked(ctx, given)
-    if given["file"]:
+    if given["file"] is not None:
         line = merge(_read(given["file"], given["fleet"]), line)
     if is_cleanrl(ctx):
         line = merge(Asked(command=CLEANRL_COMMAND, seeds=(1,)), line)

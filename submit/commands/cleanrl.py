@@ -72,11 +72,12 @@ def show_docker(asked: Asked, given: dict[str, Any], image: str) -> int:
     _write(path, iter_docker_lines(experiment, cores))
     for line in iter_docker_lines(experiment, cores):
         click.echo(line)
+    why = "--job-queue alone sends nothing" if given["job_queue"] else "no queue was named"
     say(
-        f"nothing was sent: no queue was named; {plural(run_count(experiment), 'line')} for this "
+        f"nothing was sent: {why}; {plural(run_count(experiment), 'line')} for this "
         f"machine, also in {path}\n"
         f"  next: export {KEY}=… && sh {path}\n"
-        "  or: submit run --queue QUEUE …   (submit queues lists them)"
+        f"  or: submit run --queue {given['job_queue'] or 'QUEUE'} …   (submit queues lists them)"
     )
     return 0
 

@@ -117,6 +117,7 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
         ((*RUN, "--include", "a", "--", "x"), 2, "'a' is no NAME=VALUE", ""),
         ((*RUN, "--exclude", "b=1", "--", "x"), 2, "the grid has no parameter 'b'", ""),
         ((*RUN, "-f", "none.yaml"), 2, "none.yaml can't be read: No such file", "-f FILE"),
+        ((*RUN, "-f", ""), 2, "can't be read: Is a directory", "-f FILE"),
         ((*RUN, "-f", "-", "--fleet", "-"), 2, "can't be both -f and --fleet", ""),
         ((*RUN, "--command", "a", "--", "b"), 2, "there are two commands", ""),
         ((*RUN, "--command", "'a"), 2, "is no command: no closing quotation", ""),
@@ -247,7 +248,8 @@ def test_cleanrls_line_without_a_provider_is_a_script_for_docker(
     assert text.splitlines()[2:] == submit.out.splitlines()
     assert script.stat().st_mode & 0o777 == 0o700
     assert "hunter2" not in text + submit.out + submit.err
-    assert "nothing was sent" in submit.err
+    assert "nothing was sent: --job-queue alone sends nothing" in submit.err
+    assert "submit run --queue c6g-medium-spot" in submit.err
     assert submit.backend.calls == []
     assert submit("run", *GUIDE, "--exp-script", "ppo.sh") == 0  # its own file is written over
     script.write_text("#!/bin/sh\nrm precious\n")
