@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.own_machine import own_machine
 from sandbox.admission import admit
 from sandbox.client import control
 from sandbox.state import read_state
@@ -136,6 +137,8 @@ def main() -> None:
         finally:
             world.end()
             stack_file.unlink(missing_ok=True)
+    for what, figure in own_machine().items():
+        show(what, figure)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from infra.capacity import crowded, leaving, unchangeable
 from infra.catalog import parse_catalog
 from infra.choices import choose
 from infra.data import instance_types_csv
+from infra.ending import told
+from infra.jobs import EndingJobs
 from infra.lookup import fetch_account
 from infra.mistakes import Refused
 from infra.network import Network
@@ -56,7 +58,7 @@ def _check_account(
     be thought of, and where the account could not be looked at.
     """
     try:
-        look = Look(config, account)
+        look = Look(config, account=account.account, region=account.region)
         standing = look.standing()
         jobs = look.jobs(queue.name for queue in leaving(plan, standing))
     except NotCounted as why:
@@ -68,9 +70,8 @@ def _check_account(
         raise Refused([*fixed, *no_room])
     for mistake in no_room:
         pulumi.log.warn(f"{mistake.path}: {mistake.problem}")
-    for queue, counts in jobs.items():
-        told = ", ".join(f"{count} {status}" for status, count in counts.items())
-        pulumi.log.warn(f"the queue {queue} goes, and ends the jobs in it: {told}")
+    if jobs:
+        pulumi.log.warn(f"jobs end with their queues: {told(jobs)}")
 
 
 def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> dict[str, pulumi.Output[Any]]:
@@ -103,6 +104,7 @@ def build_fleet(plan: FleetPlan, secrets: Mapping[str, str]) -> dict[str, pulumi
         repository_url=images.url if images else None,
         artifacts=bucket.url if bucket else None,
     )
+    EndingJobs(plan, known.queues, profile=pulumi.Config("aws").get("profile"))
     outputs: dict[str, pulumi.Output[Any]] = {"fleet": _document(plan, known)}
     if plan.publishing:
         Publishing(plan.publishing, _parts(plan, plan.publishing, known))

@@ -10,6 +10,10 @@ from pulumi_aws import batch, ec2
 
 from infra.plans import ComputePlan, QueuePlan, SharePlan, TypePlan
 
+DELETE_TIMEOUT = "2h"
+"""Of a queue. Batch ends the jobs in it at about 16 a second (API reference, DeleteJobQueue): the
+provider's 10 minutes are too short for an array of 10,000."""
+
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What the queues of all types use."""
@@ -139,6 +143,7 @@ class TypeQueues(pulumi.ComponentResource):
                 }
                 for limit in plan.time_limits
             ],
+            timeouts={"delete": DELETE_TIMEOUT},
             tags=plan.tags,
             opts=pulumi.ResourceOptions(parent=self),
         )

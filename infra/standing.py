@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infra.capacity import Standing, StandingEnvironment, StandingQueue
-from infra.plans import Account
+from infra.ending import Jobs, count
 
 WAITING = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
 ROLE_KEYS = ("aws:assumeRole", "aws:assumeRoles", "aws:assumeRoleWithWebIdentity")
@@ -23,7 +22,7 @@ class Look:
     Raises NotCounted where they would be others.
     """
 
-    def __init__(self, config: Mapping[str, str], account: Account) -> None:
+    def __init__(self, config: Mapping[str, str], *, account: str, region: str) -> None:
         import boto3  # noqa: PLC0415 # a third of a second
 
         role = next((key for key in ROLE_KEYS if config.get(key)), None)
@@ -35,14 +34,13 @@ class Look:
                 aws_secret_access_key=config.get("aws:secretKey"),
                 aws_session_token=config.get("aws:token"),
                 profile_name=config.get("aws:profile"),
-                region_name=account.region,
+                region_name=region,
             )
         )
         caller = _answered(lambda: self._client("sts").get_caller_identity())
-        if caller["Account"] != account.account:
+        if caller["Account"] != account:
             raise NotCounted(
-                f"boto3's credentials are of account {caller['Account']}, the provider's of "
-                f"{account.account}"
+                f"boto3's credentials are of account {caller['Account']}, the provider's of {account}"
             )
 
     def standing(self) -> Standing:
@@ -66,20 +64,22 @@ class Look:
             ),
         )
 
-    def jobs(self, queues: Iterable[str]) -> dict[str, Counter[str]]:
-        """For each queue, by its name, how many jobs are in which state; those with none not."""
-        found: dict[str, Counter[str]] = {}
+    def jobs(self, queues: Iterable[str]) -> dict[str, list[Jobs]]:
+        """For each queue, by its name or ARN, the jobs that are not over; those with none not.
+
+        Five calls a queue, and one more for each thousand jobs.
+        """
+        found = {}
         for queue in queues:
-            counts = Counter(
-                {
-                    status: len(
-                        self._pages("list_jobs", "jobSummaryList", jobQueue=queue, jobStatus=status)
-                    )
-                    for status in WAITING
-                }
-            )
-            if counts.total():
-                found[queue] = +counts
+            counts = [
+                count(
+                    status,
+                    self._pages("list_jobs", "jobSummaryList", jobQueue=queue, jobStatus=status),
+                )
+                for status in WAITING
+            ]
+            if any(jobs.jobs for jobs in counts):
+                found[queue] = [jobs for jobs in counts if jobs.jobs]
         return found
 
     def _pages(self, call: str, member: str, **request: Any) -> list[dict[str, Any]]:

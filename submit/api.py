@@ -12,30 +12,36 @@ without any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import ServiceFailed, SubmitError, WrongUse
+from submit.errors import Refused, ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
-from submit.fleet import SPOT_SUFFIX, Fleet
+from submit.fleet import LOCAL, SPOT_SUFFIX, Fleet
 from submit.plan import Submission, plan_submission
 from submit.records import Fallback, Kept
 from submit.session import Session
 from submit.stacks import load_fleet
+from submit.tracking.wanted import wandb_secret, with_tracking
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
     from submit.cancelling import Stopped
     from submit.findings import Finding
+    from submit.images.ecr import Tagged
+    from submit.interquartile import Interquartile
     from submit.keeping import Details
     from submit.progress import Progress
-    from submit.results import Outcome
+    from submit.results import Outcome, Parameters
     from submit.retrying import Retry
     from submit.runs import RunView, Selection
     from submit.sending import Delivery
     from submit.sources import Source
     from submit.states import RunState
+    from submit.tracking.resuming import Comeback, Crashed
 
 __all__ = [
     "Axis",
@@ -45,27 +51,42 @@ __all__ = [
     "Plan",
     "Resources",
     "Session",
+    "Summary",
+    "attended",
+    "build_image",
     "cancel",
+    "check_image",
     "complete_experiments",
     "complete_queues",
+    "crashed_runs",
+    "draw_curves",
     "examine",
     "experiments",
     "failed_runs",
     "find",
     "follow",
+    "image_repository",
+    "images",
     "in_use",
     "known",
     "log",
     "look",
     "next_generation",
+    "own_machine",
     "plan",
     "poll",
+    "push_image",
+    "put_back",
     "queues",
     "remove",
     "results",
+    "results_from_files",
+    "results_from_wandb",
     "retry",
     "runs",
     "send",
+    "store_wandb_key",
+    "summarize",
     "use",
     "wait",
     "wait_for",
@@ -86,6 +107,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def queues(session: Session) -> Fleet:
     """The fleet of the stack."""
     return load_fleet(session)
+
+
+def own_machine(session: Session) -> Fleet:
+    """The own machine, as a fleet of one queue, `local`."""
+    from submit.local.planning import fleet_here  # noqa: PLC0415 # not for AWS
+
+    return fleet_here(None, session.environ)
 
 
 def use(
@@ -151,17 +179,36 @@ def plan(
     An experiment without an image takes the fleet's. Raises WrongUse and Refused for what can't
     work, before anything is sent.
     """
+    if queue == LOCAL:
+        return _plan_here(session, experiment, fallback)
     fleet = load_fleet(session)
     if queue not in fleet.queues and not session.fleet:
         fleet = load_fleet(session, fresh=True)  # the stack may have got it only just now
     if not experiment.image:
         experiment = msgspec.structs.replace(experiment, image=_image(fleet))
+    experiment = with_tracking(experiment, fleet, lambda: bool(_wandb_key(session)))
     if fallback:
         _check_fallback(session, experiment, fleet, queue, fallback)
     submission = plan_submission(
         experiment, fleet, queue, user=session.user, tries=fallback.after if fallback else None
     )
     return Plan(submission=submission, fleet=fleet, fallback=fallback)
+
+
+def _plan_here(session: Session, experiment: Experiment, fallback: Fallback | None) -> Plan:
+    from submit.local.planning import at_home  # noqa: PLC0415 # not for AWS
+
+    if fallback:
+        raise WrongUse(
+            "local-fallback",
+            "nobody takes the own machine away: there is nothing to fall back from",
+            "leave --fallback out",
+        )
+    experiment = at_home(experiment, session.environ, session.cwd)
+    experiment = with_tracking(experiment, own_machine(session), lambda: bool(_wandb_key(session)))
+    fleet = _fleet_here(session, experiment)
+    submission = plan_submission(experiment, fleet, LOCAL, user=session.user)
+    return Plan(submission=submission, fleet=fleet)
 
 
 def next_generation(session: Session, plan: Plan) -> Experiment:
@@ -175,6 +222,38 @@ def next_generation(session: Session, plan: Plan) -> Experiment:
     while session.ledger().has(scope, experiment_id(experiment)):
         experiment = msgspec.structs.replace(experiment, generation=experiment.generation + 1)
     return experiment
+
+
+def check_image(
+    session: Session, plan: Plan, *, note: Callable[[str], None] = lambda _: None
+) -> Plan:
+    """The plan, with its image pinned to the digest that it has now: a tag that moves later does
+    not change half an experiment. What was sent before goes on with the image it began with.
+
+    `note` is told when the image's registry can't be asked. Raises Refused for an image that
+    there is not, or that is built for other machines than the queue's.
+    """
+    from submit.images.check import check_image as look  # noqa: PLC0415 # speaks HTTP
+    from submit.images.check import digest_so_far  # noqa: PLC0415 # likewise
+
+    before = plan.submission
+    if plan.fleet.account == LOCAL:
+        return plan
+    begun, digest = digest_so_far(session, before)
+    if not begun:
+        image = before.experiment.image
+        digest = look(image, plan.fleet, before.queue_name, session.environ, note)
+    if not digest:
+        return plan
+    submission = plan_submission(
+        before.experiment,
+        plan.fleet,
+        before.queue_name,
+        user=session.user,
+        tries=plan.fallback.after if plan.fallback else None,
+        digest=digest,
+    )
+    return msgspec.structs.replace(plan, submission=submission)
 
 
 def send(
@@ -248,8 +327,28 @@ def _planned_anew(session: Session, plan: Plan) -> Plan | None:
         before.queue_name,
         user=session.user,
         tries=plan.fallback.after if plan.fallback else None,
+        digest=before.digest,
     )
     return Plan(submission=after, fleet=fleet, fallback=plan.fallback)
+
+
+@contextmanager
+def attended(session: Session, kept: Kept) -> Iterator[None]:
+    """While the block lasts, an experiment on the own machine goes on; what is not over at its end,
+    or when this process dies, is cancelled. Waiting in the block ends with the experiment.
+    """
+    from submit.backends.local import LocalBackend  # noqa: PLC0415 # not for AWS
+
+    backend = session.backend(kept.scope)
+    assert isinstance(backend, LocalBackend), "nobody else has somebody to attend to it"
+    names = [row.job_id for row in session.ledger().rows(kept) if row.job_id]
+    clock = session.clock
+    with backend.attend(names) as line:
+        session.clock = line
+        try:
+            yield
+        finally:
+            session.clock = clock
 
 
 def experiments(session: Session) -> list[Kept]:
@@ -343,6 +442,8 @@ def why_waiting(session: Session, progress: Progress, views: Sequence[RunView]) 
     facts = session.backend(progress.kept.scope).facts(row.queue_arn)
     reasons = [view.reason for view in views if view.state is RunState.WAITING and view.reason]
     vcpus = progress.kept.experiment.resources.vcpus or 1
+    if row.queue_arn == LOCAL:  # in its own words already
+        return list(dict.fromkeys(reasons))
     return explain(facts, [*reasons, *([row.reason] if row.reason else [])], vcpus)
 
 
@@ -515,10 +616,18 @@ def results(session: Session, progress: Progress) -> list[Outcome]:
 
 def _fleet_of(session: Session, kept: Kept) -> Fleet:
     """The fleet of the experiment's own stack, whichever is in use now."""
+    if kept.scope.account == LOCAL:
+        return _fleet_here(session, kept.experiment)
     if session.fleet:
         return load_fleet(session)
     own = Session(stack=kept.stack, environ=session.environ, cwd=session.cwd, clock=session.clock)
     return load_fleet(own)
+
+
+def _fleet_here(session: Session, experiment: Experiment) -> Fleet:
+    from submit.local.planning import fleet_here, with_key  # noqa: PLC0415 # not for AWS
+
+    return fleet_here(experiment, with_key(session.environ, experiment.secrets))
 
 
 def _check_fallback(
@@ -542,6 +651,168 @@ def _details(session: Session, kept: Kept) -> Details:
     from submit.keeping import Details  # noqa: PLC0415 # with the ledger
 
     return Details(session.ledger(), session.backend(kept.scope))
+
+
+def results_from_files(kept: Kept, pattern: str) -> list[Outcome]:
+    """The metrics of each run that has left a file of them (submit.metrics_files)."""
+    from submit.experiment import iter_runs  # noqa: PLC0415 # not for a plan
+    from submit.metrics_files import read_outcomes  # noqa: PLC0415 # likewise
+
+    runs = list(iter_runs(kept.experiment))
+    return read_outcomes(pattern, kept.id, runs, region=kept.scope.region)
+
+
+def results_from_wandb(
+    session: Session, kept: Kept, path: str, *, curves: bool = False
+) -> list[Outcome]:
+    """The metrics of each run that Weights & Biases knows in the project ENTITY/PROJECT; with
+    `curves` also its history.
+    """
+    from submit.tracking.server import fetch_outcomes  # noqa: PLC0415 # loads wandb
+
+    return fetch_outcomes(session.environ, kept, path, curves=curves)
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the seeds of one combination of parameters. `interquartile` is None where
+    scipy is not installed.
+    """
+
+    parameters: Parameters
+    metric: str
+    n: int
+    mean: float
+    std: float | None
+    interquartile: Interquartile | None
+
+
+def summarize(outcomes: Sequence[Outcome], over: Sequence[str] = ()) -> list[Summary]:
+    """Each metric over the seeds of each combination of parameters; those named in `over` are
+    taken together, each value of them a stratum of the bootstrap.
+
+    Raises WrongUse for a parameter that there is not.
+    """
+    from submit.interquartile import interquartile, is_available  # noqa: PLC0415 # not for a plan
+    from submit.results import check_over, samples, spread  # noqa: PLC0415 # likewise
+
+    check_over(outcomes, over)
+    known = is_available()
+    return [
+        Summary(
+            parameters=sample.parameters,
+            metric=sample.metric,
+            **msgspec.structs.asdict(spread(sample.values)),
+            interquartile=interquartile(sample.strata) if known else None,
+        )
+        for sample in samples(outcomes, over)
+    ]
+
+
+def draw_curves(outcomes: Sequence[Outcome], metric: str, path: Path, title: str) -> None:
+    """The metric over the steps of training, as a picture (submit.picture)."""
+    from submit.picture import draw  # noqa: PLC0415 # loads matplotlib
+
+    draw(outcomes, metric, path, title)
+
+
+def crashed_runs(session: Session, path: str, states: Sequence[str]) -> Crashed:
+    """The runs of experiments from here that are in one of these states in W&B's project
+    ENTITY/PROJECT, and whether they are over here too.
+    """
+    from submit.runs import Selection  # noqa: PLC0415 # not for a plan
+    from submit.tracking.resuming import Crashed, comeback, sort_tracked  # noqa: PLC0415 # likewise
+    from submit.tracking.server import fetch_tracked  # noqa: PLC0415 # loads wandb
+
+    found = sort_tracked(fetch_tracked(session.environ, path, states), experiments(session))
+    ours = [(kept, Selection(runs=numbers)) for kept, numbers in found.ours if numbers]
+    now = poll(session, [kept for kept, _ in ours])
+    return Crashed(
+        ours=tuple(
+            comeback(kept, runs(session, progress, selection))
+            for (kept, selection), progress in zip(ours, now, strict=True)
+        ),
+        others=found.others,
+    )
+
+
+def put_back(
+    session: Session,
+    crashed: Comeback,
+    *,
+    queue: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Retry:
+    """Sends those runs again, however they ended here: W&B's word counts."""
+    from submit.runs import Selection  # noqa: PLC0415 # not for a plan
+    from submit.states import OVER  # noqa: PLC0415 # likewise
+
+    selection = Selection(runs=crashed.runs)
+    return retry(session, crashed.kept, selection, states=OVER, queue=queue, note=note)
+
+
+def image_repository(session: Session) -> str:
+    """Where the stack's images go. Raises Refused where it has no repository."""
+    fleet = load_fleet(session)
+    if not fleet.image_repository:
+        raise Refused(
+            "no-repository",
+            f"the stack {fleet.stack} has no repository for images",
+            f"--repository REPOSITORY, or pulumi config set repository true --stack {fleet.stack}, "
+            f"then pulumi up --stack {fleet.stack}",
+        )
+    return fleet.image_repository
+
+
+def build_image(
+    image: str,
+    *,
+    archs: Sequence[str] | str | None = (),
+    push: bool = False,
+    context: Path | None = None,
+    dockerfile: Path | None = None,
+    cache: bool = False,
+) -> str:
+    """Builds a folder's image with Docker (submit.images.build); its name with its tag."""
+    from submit.images.build import build_image as build  # noqa: PLC0415 # starts Docker
+
+    return build(
+        image,
+        archs=archs,
+        push=push,
+        context=context or Path(),
+        dockerfile=dockerfile,
+        cache=cache,
+    )
+
+
+def push_image(source: str, target: str) -> str:
+    """Pushes an image of this machine's Docker under another name; that name."""
+    from submit.images.build import push_image as push  # noqa: PLC0415 # starts Docker
+
+    return push(source, target)
+
+
+def images(session: Session, repository: str) -> list[Tagged]:
+    """The tagged images there, the latest first where the registry says when they came."""
+    from submit.images.listing import list_images  # noqa: PLC0415 # asks the registry
+
+    return list_images(repository, session.environ)
+
+
+def store_wandb_key(session: Session, key: str) -> None:
+    """Runs of the stack that start from now on have that key of Weights & Biases.
+
+    Raises Refused for a stack that has no secret for it.
+    """
+    from submit.tracking.secret import put_secret  # noqa: PLC0415 # speaks boto3
+
+    put_secret(wandb_secret(load_fleet(session)), key)
+
+
+def _wandb_key(session: Session) -> str | None:
+    from submit.tracking.keys import find_key  # noqa: PLC0415 # reads files
+
+    return find_key(None, session.environ)
 
 
 def _image(fleet: Fleet) -> str:

@@ -13,6 +13,8 @@ import msgspec
 
 FLEET_VERSION = 1
 SPOT_SUFFIX = "-spot"
+LOCAL = "local"
+"""The queue, the stack and the account that the own machine is."""
 
 
 class FleetError(ValueError):

@@ -6,7 +6,7 @@ import msgspec
 
 from submit.errors import Refused
 from submit.experiment import Resources
-from submit.fleet import Fleet, Queue
+from submit.fleet import LOCAL, Fleet, Queue
 
 MIN_TIMEOUT_S = 60
 """RegisterJobDefinition, JobTimeout: attemptDurationSeconds is at least 60."""
@@ -52,7 +52,7 @@ def resolve_resources(asked: Resources, fleet: Fleet, queue_name: str) -> JobRes
 
 def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
     queue = fleet.queues[queue_name]
-    if asked.timeout_s is not None and asked.timeout_s < MIN_TIMEOUT_S:
+    if fleet.account != LOCAL and asked.timeout_s is not None and asked.timeout_s < MIN_TIMEOUT_S:
         raise Refused(
             "timeout-too-short",
             f"a run is to end after {asked.timeout_s} s, AWS Batch takes {MIN_TIMEOUT_S} s or more",
@@ -64,15 +64,18 @@ def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
         ("GPUs", asked.gpus, queue.gpus),
     ):
         if wanted is not None and wanted > has:
+            held = f"has {has:,} for jobs" if has else "has none"
             raise Refused(
                 "too-large",
-                f"a run asks for {wanted:,} {what}; an instance of {queue_name} "
-                f"({queue.instance_type}) has {has:,} for jobs",
+                f"a run asks for {wanted:,} {what.removesuffix('s') if wanted == 1 else what}; an instance of {queue_name} "
+                f"({queue.instance_type}) {held}",
                 _advice(asked, fleet, queue),
             )
 
 
 def _advice(asked: Resources, fleet: Fleet, queue: Queue) -> str:
+    if fleet.account == LOCAL:
+        return "submit queues   (one of the fleet's may do)"
     fitting = sorted(
         (other.spot != queue.spot, other.gpus, other.vcpus, other.memory_mib, name)
         for name, other in fleet.queues.items()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from submit.fleet import LOCAL
 from submit.home import home
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Session:
         self.stack = stack or self.environ.get("RUNFLEET_STACK") or self.environ.get("PULUMI_STACK")
         self.loaded: Fleet | None = None
         self.clock = clock
-        self._connect = connect or _aws
+        self._connect = connect
         self._backends: dict[Scope, Backend] = {}
         self._ledger: Ledger | None = None
 
@@ -65,6 +66,9 @@ class Session:
         if self._ledger:
             self._ledger.close()
             self._ledger = None
+        for backend in self._backends.values():
+            backend.close()
+        self._backends = {}
 
     @property
     def home(self) -> Path:
@@ -95,8 +99,15 @@ class Session:
     def backend(self, scope: Scope) -> Backend:
         """Where the jobs of that account and region go."""
         if scope not in self._backends:
-            self._backends[scope] = self._connect(scope)
+            self._backends[scope] = (self._connect or self._find)(scope)
         return self._backends[scope]
+
+    def _find(self, scope: Scope) -> Backend:
+        if scope.account != LOCAL:
+            return _aws(scope)
+        from submit.backends.local import LocalBackend  # noqa: PLC0415 # a dry run does without
+
+        return LocalBackend(self.home, scope.region, self.environ)
 
 
 def _aws(scope: Scope) -> Backend:

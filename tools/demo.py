@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import NoReturn
 
 import psutil
-from account import list_account
 from demo_folder import demo_folder, leftovers
+
+from sandbox.inventory import list_account
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN_NAMES = 2
@@ -181,7 +182,7 @@ def _prove_nothing_left(left: set[tuple[str, str]], made: set[tuple[str, str]]) 
     # Definitions are submit's: they hold nothing, and are used again by the next run.
     definitions = sorted(name for kind, name in left if kind == "job definition")
     left = {thing for thing in left if thing[0] != "job definition"}
-    print(f"\nThe stack had made {len(made)} things in the account, with their rules and policies:")
+    print(f"\nThe stack had made {len(made)} things in the account:")
     kinds = sorted({kind for kind, _ in made})
     for kind in kinds:
         names = sorted(name for k, name in made if k == kind)

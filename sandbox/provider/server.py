@@ -35,6 +35,7 @@ CONFIG_KEYS = frozenset(
     }
 )
 WORKERS = 8
+LOOK_ROUND_S = 2
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -66,6 +67,9 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def Attach(self, _request: Any, _context: Any) -> Any:  # noqa: N802
+        """To another engine (PULUMI_DEBUG_PROVIDERS): what the last one stopped is not its."""
+        self._stopped = threading.Event()
+        self._clouds = {}
         return empty_pb2.Empty()
 
     def CheckConfig(self, request: Any, _context: Any) -> Any:  # noqa: N802
@@ -226,10 +230,11 @@ def main(version: str) -> None:
     server.start()
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
-    try:
-        server.wait_for_termination()
-    except KeyboardInterrupt:
-        server.stop(0)
+    engine_pid = os.getppid()
+    with contextlib.suppress(KeyboardInterrupt):
+        while server.wait_for_termination(LOOK_ROUND_S) and os.getppid() == engine_pid:
+            pass  # an engine that is killed takes nobody along
+    server.stop(0)
 
 
 def _plugin_info(version: str) -> Any:

@@ -17,9 +17,15 @@ from submit.experiment import (
     argument_parts,
     environment_suffix,
     experiment_id,
+    grid_size,
+    parameter_names,
 )
 from submit.ranges import encode_ranges
 
+FOR_PEOPLE = ("WANDB_ENTITY", "WANDB_NAME", "WANDB_PROJECT", "WANDB_RUN_GROUP", "WANDB_TAGS")
+"""Variables that are no part of an experiment's identity."""
+MAX_LABEL_BYTES = 60
+"""Of the experiment's name in a run's: W&B takes 128 characters, and the parameters want room."""
 PLAN_PREFIX = "RUNFLEET_PLAN_"
 """The variables that only the run side reads; it removes them before it starts the command."""
 RUNS_VARIABLE = PLAN_PREFIX + "RUNS"
@@ -36,17 +42,36 @@ def script() -> str:
 
 def encode_grid(experiment: Experiment) -> dict[str, str]:
     """The part of the environment that is the same for all jobs of the experiment."""
-    names = [name for axis in experiment.axes for name in axis.names]
+    names = parameter_names(experiment)
     places = {name: f"@{number}" for number, name in enumerate(names)} | {"seed": "#"}
     environment = {
         "RUNFLEET_EXPERIMENT": experiment_id(experiment),
         "WANDB_RUN_GROUP": experiment.group or experiment_id(experiment),
+        "WANDB_NAME": _label(experiment.name),
         PLAN_PREFIX + "ARGV": "".join(
             f"{line}\n"
             for parts in argument_parts(experiment)
             for line in (*(_part_line(part, places) for part in parts), ";")
-        ),
+        )
+        + "".join(f"= {escape(name)}=\n{places[name]}\n!\n" for name in _named(experiment, names)),
     }
+    if experiment.project:
+        environment["WANDB_PROJECT"] = experiment.project
+    if experiment.entity:
+        environment["WANDB_ENTITY"] = experiment.entity
+    if experiment.tags:
+        environment["WANDB_TAGS"] = ",".join(experiment.tags)
+    if experiment.include:
+        cells = (dict(cell) for cell in experiment.include)
+        lines = (escape(cell[name]) for cell in cells for name in names)
+        environment[PLAN_PREFIX + "INCLUDED"] = "".join(
+            f"{line}\n"
+            for line in (
+                f"{len(names)} {grid_size(experiment)}",
+                *map(environment_suffix, names),
+                *lines,
+            )
+        )
     if experiment.axes:
         environment[PLAN_PREFIX + "AXES"] = "".join(
             f"{line}\n"
@@ -70,6 +95,15 @@ def encode_runs(runs: str) -> dict[str, str]:
 def escape(text: str) -> str:
     """`text` on one line, such that printf's %b gives it back (POSIX printf, §4 of its page)."""
     return _ESCAPED.sub(lambda match: _escape_character(match[0]), text)
+
+
+def _named(experiment: Experiment, names: list[str]) -> list[str]:
+    """What a run's name tells of it, the seed last."""
+    return [*names, "seed"] if experiment.seeds else names
+
+
+def _label(name: str) -> str:
+    return name.encode()[:MAX_LABEL_BYTES].decode(errors="ignore")
 
 
 def _escape_character(character: str) -> str:

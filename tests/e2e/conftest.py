@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import psutil
 import pytest
 import yaml
 
+from sandbox.inventory import list_account
 from sandbox.provider.plugin import install
 from sandbox.testing import Running, running
 from submit.fleet import Fleet, parse_fleet
@@ -42,42 +44,9 @@ class Account:
         found = self._pages("batch", "describe_compute_environments", "computeEnvironments")
         return {e["tags"]["queue"]: e for e in found if e["tags"].get("stack") == stack}
 
-    def everything(self) -> dict[str, list[str]]:
-        """The names of all that a stack could have made, whosever it is."""
-        ids = {
-            "environments": (
-                "batch",
-                "describe_compute_environments",
-                "computeEnvironments",
-                "computeEnvironmentArn",
-            ),
-            "queues": ("batch", "describe_job_queues", "jobQueues", "jobQueueArn"),
-            "templates": (
-                "ec2",
-                "describe_launch_templates",
-                "LaunchTemplates",
-                "LaunchTemplateId",
-            ),
-            "groups": ("ec2", "describe_security_groups", "SecurityGroups", "GroupId"),
-            "rules": (
-                "ec2",
-                "describe_security_group_rules",
-                "SecurityGroupRules",
-                "SecurityGroupRuleId",
-            ),
-            "roles": ("iam", "list_roles", "Roles", "RoleName"),
-            "profiles": (
-                "iam",
-                "list_instance_profiles",
-                "InstanceProfiles",
-                "InstanceProfileName",
-            ),
-            "log groups": ("logs", "describe_log_groups", "logGroups", "logGroupName"),
-        }
-        return {
-            what: sorted(item[key] for item in self._pages(service, call, member))
-            for what, (service, call, member, key) in ids.items()
-        }
+    def everything(self) -> set[tuple[str, str]]:
+        """Kind and name of all that a stack could have made, whosever it is."""
+        return list_account(self.sandbox.env())
 
     def _pages(self, service: str, call: str, member: str) -> list[Any]:
         pages = self.sandbox.client(service).get_paginator(call).paginate()
@@ -87,10 +56,14 @@ class Account:
 class Stack:
     """A stack of a project, driven by the command line as its user does."""
 
-    def __init__(self, project: Path, name: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, project: Path, name: str, environment: dict[str, str], *, client: str = ""
+    ) -> None:
+        """`client` is where a workshop's program is to be found."""
         self.project = project
         self.name = name
         self.environment = environment
+        self.client = client
         self.run("stack", "init", name)
 
     def configure(self, **settings: Any) -> None:
@@ -104,6 +77,8 @@ class Stack:
     def run(self, *arguments: str) -> str:
         """What `pulumi ...` prints. Raises Failed with it when the command fails."""
         command = ["pulumi", *arguments, "--non-interactive", "--color", "never"]
+        if self.client and arguments[0] in {"preview", "up", "destroy"}:
+            command += ["--client", self.client]
         done = subprocess.run(
             command,
             cwd=self.project,
@@ -168,6 +143,33 @@ def environment(account: Account) -> Iterator[dict[str, str]]:
     assert _providers_of(account.sandbox) == []
 
 
+Workshop = Callable[[Path, str], Stack]
+"""Makes a stack of that name, whose program and providers are running already (workshop.py)."""
+
+
+@contextlib.contextmanager
+def open_workshop(environment: dict[str, str]) -> Iterator[Workshop]:
+    command = [sys.executable, str(Path(__file__).with_name("workshop.py"))]
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        ports = json.loads(process.stdout.readline())
+        attached = f"aws:{ports['aws']},runfleet-jobs:{ports['jobs']}"
+        inside = environment | {"PULUMI_DEBUG_PROVIDERS": attached}
+        yield lambda project, name: Stack(
+            project, name, inside, client=f"127.0.0.1:{ports['client']}"
+        )
+        process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def workshop(environment: dict[str, str]) -> Iterator[Workshop]:
+    with open_workshop(environment) as make:
+        yield make
+
+
 def _providers_of(running_: Running) -> list[int]:
     """The plugins that still run for this sandbox."""
     children = [
@@ -190,7 +192,8 @@ def _providers_of(running_: Running) -> list[int]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the Pulumi project: the tests leave no settings in the clone."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, folder)
+    for name in ("Pulumi.yaml", "__main__.py", "infra/plugin/pulumi-resource-runfleet-jobs"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)
     return folder

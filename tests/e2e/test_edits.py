@@ -13,9 +13,9 @@ import msgspec
 import pytest
 import yaml
 
-from .conftest import ROOT, Account, Failed, Stack
+from .conftest import ROOT, Account, Failed, Stack, Workshop
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 POOLS = ("c6g-medium", "c6g-medium-spot")
 BASE: dict[str, Any] = {"instanceTypes": ["c6g.medium"], "storageOnDestroy": "delete"}
@@ -39,6 +39,8 @@ def each(operation: str, *kinds: str, of: tuple[str, ...] = POOLS) -> dict[str, 
     }
 
 
+TOLD = {"EndingJobs jobs": "update"}
+"""What tells of the jobs in all queues."""
 ROLES = {f"Role {name}-role": "replace" for name in ("instance", "job", "execution")}
 ATTACHED = {
     "RolePolicyAttachment instance-role-AmazonEC2ContainerServiceforEC2Role": "replace",
@@ -61,13 +63,13 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
     return {
         "instanceTypes": Edit(
             change={"instanceTypes": ["c6g.medium", {"type": "c5a.large", "spot": False}]},
-            plan={"TypeQueues c5a.large": "create"}
+            plan={"TypeQueues c5a.large": "create", **TOLD}
             | each("create", "LaunchTemplate", "ComputeEnvironment", "JobQueue", of=("c5a-large",)),
         ),
         "instanceTypes, back": Edit(
             round=2,
             change={"instanceTypes": ["c6g.medium"]},
-            plan={"TypeQueues c5a.large": "delete"}
+            plan={"TypeQueues c5a.large": "delete", **TOLD}
             | each("delete", "LaunchTemplate", "ComputeEnvironment", "JobQueue", of=("c5a-large",)),
         ),
         "maxVcpus": Edit(change={"maxVcpus": 16}, plan=each("update", "ComputeEnvironment")),
@@ -105,9 +107,13 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
         ),
         "vpcId": Edit(change={"vpcId": vpc}),
         "instanceStore": Edit(change={"instanceStore": True}),
-        "flex": Edit(change={"flex": True}, plan={"JobQueue edits-c6g-medium-flex": "create"}),
+        "flex": Edit(
+            change={"flex": True}, plan={"JobQueue edits-c6g-medium-flex": "create", **TOLD}
+        ),
         "flex, back": Edit(
-            round=2, change={"flex": False}, plan={"JobQueue edits-c6g-medium-flex": "delete"}
+            round=2,
+            change={"flex": False},
+            plan={"JobQueue edits-c6g-medium-flex": "delete", **TOLD},
         ),
         "secrets": Edit(
             change={"secrets": {"HF_TOKEN": "hf"}},
@@ -207,6 +213,7 @@ def edits(subnet: str, vpc: str) -> dict[str, Edit]:
             change={"spot": False},
             plan=each("delete", "LaunchTemplate", "ComputeEnvironment", "JobQueue", of=POOLS[1:])
             | {
+                **TOLD,
                 "Parameter queues/c6g-medium-spot": "delete",
                 "Role spot-fleet-role": "delete",
                 "RolePolicyAttachment spot-fleet-role-AmazonEC2SpotFleetTaggingRole": "delete",
@@ -229,9 +236,9 @@ def test_every_key_has_an_edit() -> None:
     assert told | TOLD_ELSEWHERE == set(declared)
 
 
-def test_edits(account: Account, project: Path, environment: dict[str, str]) -> None:
+def test_edits(account: Account, project: Path, workshop: Workshop) -> None:
     empty = account.everything()
-    stack = Stack(project, "edits", environment)
+    stack = workshop(project, "edits")
     settings = dict(BASE)
     stack.configure(**settings)
     stack.up()
@@ -261,9 +268,9 @@ def ask(stack: Stack, key: str, settings: dict[str, Any], edit: Edit) -> None:
         assert stack.plan() == edit.plan, key
 
 
-def test_shares(account: Account, project: Path, environment: dict[str, str]) -> None:
+def test_shares(account: Account, project: Path, workshop: Workshop) -> None:
     """How a queue shares may be changed; whether it does, not."""
-    stack = Stack(project, "shares", environment)
+    stack = workshop(project, "shares")
     fair = {"instanceTypes": ["c6g.medium"], "spot": False, "fairShare": True}
     stack.configure(**fair)
     stack.up()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from .conftest import Account, Stack
+from .conftest import Account, Stack, Workshop
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 DEFINITION = {
     "type": "container",
@@ -25,8 +26,8 @@ DEFINITION = {
 
 
 @pytest.fixture
-def stack(project: Path, environment: dict[str, str]) -> Stack:
-    stack = Stack(project, "ending", environment)
+def stack(project: Path, workshop: Workshop) -> Stack:
+    stack = workshop(project, "ending")
     stack.configure(instanceTypes=["c6g.medium", "c5a.large"], spot=False, maxVcpus=4)
     stack.up()
     return stack
@@ -54,30 +55,32 @@ def until(account: Account, jobs: list[str], wanted: list[str]) -> None:
     assert states(account, jobs) == wanted
 
 
-def test_with_jobs_in_it(account: Account, stack: Stack) -> None:
-    """A preview says whose jobs end; those of other types go on. Destroy ends the rest."""
+def test_with_jobs_in_it(account: Account, stack: Stack, environment: dict[str, str]) -> None:
+    """A preview says whose jobs end; those of other types go on. Destroy says so and ends the
+    rest, without the program.
+    """
     staying = submit(account, stack, "c6g-medium", 1)
     until(account, staying, ["RUNNING"])
     going = submit(account, stack, "c5a-large", 5)
     stack.configure(instanceTypes=["c6g.medium"], spot=False, maxVcpus=4)
     told = stack.run("preview", "--stack", stack.name)
-    assert "goes, and ends the jobs in it" in told
+    assert re.search(r"jobs end with their queues: ending-c5a-large-\w+: ", told)
     stack.up()
     assert states(account, going) == ["FAILED"] * 5
     assert states(account, staying) == ["RUNNING"]
-    stack.destroy()
+    stack.client, stack.environment = "", environment  # all that a user's command starts
+    told = stack.destroy()
+    assert "jobs end with their queues: c6g-medium: 1 RUNNING" in told
     assert states(account, staying) == ["FAILED"]
     assert account.environments(stack.name) == {}
 
 
-def test_after_somebody_was_at_it(
-    account: Account, project: Path, environment: dict[str, str]
-) -> None:
+def test_after_somebody_was_at_it(account: Account, project: Path, workshop: Workshop) -> None:
     """A queue and a role that are gone already are no reason to stop, neither for destroy nor,
     with --refresh, for up.
     """
     empty = account.everything()
-    stack = Stack(project, "handy", environment)
+    stack = workshop(project, "handy")
     stack.configure(instanceTypes=["c6g.medium"], spot=False, maxVcpus=4)
     stack.up()
     batch, logs = account.sandbox.client("batch"), account.sandbox.client("logs")

@@ -13,12 +13,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 EACH = ("LaunchTemplate {}", "ComputeEnvironment {}", "JobQueue rl-{}")
 """What a queue is made of, beside what its type has once."""
+TOLD = {"EndingJobs jobs": "update"}
+"""What tells of the jobs in all queues."""
 
 
 def queues_of(operation: str, instance_type: str) -> dict[str, str]:
     """The plan for an instance type and no other: its component and its two queues."""
     name = instance_type.replace(".", "-")
-    plan = {f"TypeQueues {instance_type}": operation}
+    plan = {f"TypeQueues {instance_type}": operation, **TOLD}
     for queue in (name, f"{name}-spot"):
         plan |= {resource.format(queue): operation for resource in EACH}
     return plan
@@ -58,7 +60,9 @@ def from_nothing(account: Account, rl: Stack) -> None:
     """The preview knows all of it, and the document tells what then stands."""
     plan = rl.plan()
     assert set(plan.values()) == {"create"}
-    assert queues_of("create", "c6g.medium").items() <= plan.items()
+    assert (
+        queues_of("create", "c6g.medium") | {"EndingJobs jobs": "create"}
+    ).items() <= plan.items()
     assert account.environments("rl") == {}
     rl.up()
     fleet = rl.fleet()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 
 from sandbox.faults import Fault
 
-from .conftest import Account, Failed, Stack
+from .conftest import Account, Failed, Stack, open_workshop
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.lifecycle]
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 LOOKS = re.compile("(Describe|Get|List|Head)[A-Z]|HEAD$|GET$")
 STEPS = 60
@@ -47,12 +48,12 @@ def gate(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 @pytest.fixture
-def stack(project: Path, environment: dict[str, str]) -> Stack:
+def stack(project: Path, environment: dict[str, str]) -> Iterator[Stack]:
     """One queue. A call that is refused is not tried again, and one is made at a time."""
-    once = environment | {"AWS_MAX_ATTEMPTS": "1"}
-    stack = Stack(project, "broken", once)
-    stack.configure(instanceTypes=["c6g.medium"], onDemand=False, maxVcpus=4)
-    return stack
+    with open_workshop(environment | {"AWS_MAX_ATTEMPTS": "1"}) as make:
+        stack = make(project, "broken")
+        stack.configure(instanceTypes=["c6g.medium"], onDemand=False, maxVcpus=4)
+        yield stack
 
 
 def steps(command: Callable[[], str], gate: Gate) -> int:
@@ -78,17 +79,15 @@ def test_up_and_destroy_go_on_where_they_broke_off(
     assert stack.plan() == {}
     (name,) = account.environments("broken")
     assert name == "c6g-medium-spot"
-    found = account.everything()
-    more = {what: len(names) - len(empty[what]) for what, names in found.items()}
-    assert more == {
-        "environments": 1,
-        "queues": 1,
-        "templates": 1,
-        "groups": 1,
-        "rules": 2,
-        "roles": 3,
-        "profiles": 1,
-        "log groups": 1,
+    assert Counter(kind for kind, _ in account.everything() - empty) == {
+        "compute environment": 1,
+        "job queue": 1,
+        "launch template": 1,
+        "security group": 1,
+        "security group rule": 2,
+        "IAM role": 3,
+        "instance profile": 1,
+        "log group": 1,
     }
     assert steps(stack.destroy, gate) >= 10
     gate.left = None

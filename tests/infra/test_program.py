@@ -14,7 +14,6 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,9 +24,9 @@ import pytest
 from infra.capacity import Standing, StandingEnvironment, StandingQueue
 from infra.catalog import parse_catalog
 from infra.data import instance_types_csv
+from infra.ending import Jobs
 from infra.lookup import NoAnswer
 from infra.mistakes import Refused
-from infra.plans import Account
 from infra.program import build_fleet, planned_fleet
 from infra.standing import NotCounted
 from submit.fleet import Fleet, fleet_from_parameters, parse_fleet
@@ -102,16 +101,16 @@ class Look:
     """What stands in the account: nothing, unless a test says so."""
 
     found = Standing(environments=(), queues=())
-    in_queues: ClassVar[dict[str, Counter[str]]] = {}
+    in_queues: ClassVar[dict[str, list[Jobs]]] = {}
 
-    def __init__(self, config: dict[str, str], account: Account) -> None:
-        assert account.account == "123456789012"
+    def __init__(self, config: dict[str, str], *, account: str, region: str) -> None:
+        assert (account, region) == ("123456789012", "us-east-1")
         _ = config
 
     def standing(self) -> Standing:
         return self.found
 
-    def jobs(self, queues: Iterable[str]) -> dict[str, Counter[str]]:
+    def jobs(self, queues: Iterable[str]) -> dict[str, list[Jobs]]:
         return {name: self.in_queues[name] for name in queues if name in self.in_queues}
 
 
@@ -193,6 +192,7 @@ def test_resources_of_one_type(account: Double) -> None:
         ),
         ("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule", "machines-to-anywhere"),
         ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", "machines-to-machines"),
+        ("runfleet-jobs:index:EndingJobs", "jobs"),
         ("runfleet:infra:Network", "network"),
         ("runfleet:infra:Roles", "roles"),
         ("runfleet:infra:TypeQueues", "c6g.medium"),
@@ -340,7 +340,7 @@ def test_everything_that_can_be_is_tagged(account: Double) -> None:
         for typ, _, inputs in account.made
         if inputs.get("tags", {}).get("cost-center") != "4711" or inputs["tags"]["stack"] != "rl"
     }
-    assert untagged == {"RolePolicyAttachment", "Network", "Roles", "TypeQueues"}
+    assert untagged == {"RolePolicyAttachment", "EndingJobs", "Network", "Roles", "TypeQueues"}
 
 
 def test_fleet_document(account: Double) -> None:
@@ -453,11 +453,10 @@ def test_jobs_of_a_queue_that_goes_are_told(
 ) -> None:
     queue = StandingQueue(name="rl-c5a-1", stack="rl", queue="c5a-large", fair_share=False)
     monkeypatch.setattr(Look, "found", Standing(environments=(), queues=(queue,)))
-    monkeypatch.setattr(Look, "in_queues", {"rl-c5a-1": Counter(RUNNING=2, RUNNABLE=1)})
+    running = Jobs(status="RUNNING", jobs=2, runs=2)
+    monkeypatch.setattr(Look, "in_queues", {"rl-c5a-1": [running]})
     built(ONE_TYPE)
-    assert caplog.messages == [
-        "the queue rl-c5a-1 goes, and ends the jobs in it: 2 RUNNING, 1 RUNNABLE"
-    ]
+    assert caplog.messages == ["jobs end with their queues: rl-c5a-1: 2 RUNNING"]
 
 
 def test_aws_is_not_asked_while_the_settings_are_wrong(account: Double) -> None:

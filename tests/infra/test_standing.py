@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+import time
 from collections.abc import Iterator
+from typing import Any
 
-import msgspec
 import pytest
 
+from infra.ending import Jobs
+from infra.jobs_plugin import last_word
 from infra.standing import Look, NotCounted
 from sandbox.testing import Running, running
-
-from .test_plan import ACCOUNT
 
 pytestmark = pytest.mark.slow
 
@@ -30,13 +31,25 @@ def _towards(sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_PROFILE", raising=False)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def environment(sandbox: Running) -> str:
     """ARN of a compute environment of the stack rl."""
     ec2, iam, batch = (sandbox.client(name) for name in ("ec2", "iam", "batch"))
     vpc = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
     group = ec2.create_security_group(GroupName="g", Description="-", VpcId=vpc)["GroupId"]
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"Service": "ec2.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    iam.create_role(RoleName="p", AssumeRolePolicyDocument=document)
+    iam.attach_role_policy(
+        RoleName="p",
+        PolicyArn="arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role",
+    )
     iam.create_instance_profile(InstanceProfileName="p")
+    iam.add_role_to_instance_profile(InstanceProfileName="p", RoleName="p")
     made = batch.create_compute_environment(
         computeEnvironmentName="rl-c6g-medium",
         type="MANAGED",
@@ -50,33 +63,81 @@ def environment(sandbox: Running) -> str:
             "instanceRole": "p",
         },
     )
-    return str(made["computeEnvironmentArn"])
+    arn = str(made["computeEnvironmentArn"])
+    for _ in range(100):
+        (found,) = batch.describe_compute_environments(computeEnvironments=[arn])[
+            "computeEnvironments"
+        ]
+        if found["status"] == "VALID":
+            return arn
+        time.sleep(0.05)
+    pytest.fail(found["statusReason"])
+
+
+def look(config: dict[str, str], *, account: str = "123456789012") -> Look:
+    return Look(config, account=account, region="us-east-1")
 
 
 @pytest.mark.usefixtures("_towards")
 def test_what_stands(environment: str) -> None:
     assert environment
-    standing = Look({}, ACCOUNT).standing()
+    standing = look({}).standing()
     assert [(e.name, e.stack, e.queue) for e in standing.environments] == [
         ("rl-c6g-medium", "rl", "c6g-medium")
     ]
-    assert standing.queues == ()
-    assert Look({}, ACCOUNT).jobs([]) == dict[str, Counter[str]]()
 
 
 @pytest.mark.usefixtures("_towards")
 def test_credentials_of_another_account_are_not_used() -> None:
-    other = msgspec.structs.replace(ACCOUNT, account="999999999999")
     with pytest.raises(NotCounted, match="boto3's credentials are of account 123456789012"):
-        Look({}, other)
+        look({}, account="999999999999")
 
 
 @pytest.mark.usefixtures("_towards")
 def test_calls_that_are_refused() -> None:
     with pytest.raises(NotCounted, match="UnrecognizedClientException"):
-        Look({"aws:accessKey": "AKIAOTHER", "aws:secretKey": "x"}, ACCOUNT)
+        look({"aws:accessKey": "AKIAOTHER", "aws:secretKey": "x"})
 
 
 def test_provider_with_a_role_of_its_own() -> None:
     with pytest.raises(NotCounted, match="aws:assumeRoles"):
-        Look({"aws:assumeRoles": "[{}]"}, ACCOUNT)
+        look({"aws:assumeRoles": "[{}]"})
+
+
+def submit(sandbox: Running, queue: str, **request: Any) -> None:
+    batch = sandbox.client("batch")
+    resources = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "512"}]
+    definition = batch.register_job_definition(
+        jobDefinitionName="waits",
+        type="container",
+        containerProperties={"image": "python:3.12", "resourceRequirements": resources},
+    )["jobDefinitionArn"]
+    batch.submit_job(jobName="waits", jobQueue=queue, jobDefinition=definition, **request)
+
+
+@pytest.mark.usefixtures("_towards")
+def test_jobs_of_queues(sandbox: Running, environment: str) -> None:
+    """Those that are not over, an array with all it has; told when the queues are destroyed."""
+    batch = sandbox.client("batch")
+    order = [{"order": 1, "computeEnvironment": environment}]
+    busy, idle = (
+        batch.create_job_queue(jobQueueName=name, priority=1, computeEnvironmentOrder=order)
+        for name in ("busy", "idle")
+    )
+    sandbox.conditions(capacity={"c6g.medium": 0})
+    submit(sandbox, "busy", arrayProperties={"size": 30})
+    assert look({}).jobs([busy["jobQueueArn"], idle["jobQueueArn"]]) == {
+        busy["jobQueueArn"]: [Jobs(status="PENDING", jobs=1, runs=30)]
+    }
+    properties = {
+        "account": "123456789012",
+        "region": "us-east-1",
+        "config": {},
+        "queues": {"c6g-medium": busy["jobQueueArn"], "c6g-medium-spot": idle["jobQueueArn"]},
+    }
+    assert last_word(properties) == "jobs end with their queues: c6g-medium: 1 PENDING (30 runs)"
+    assert last_word(properties | {"queues": {"c6g-medium-spot": idle["jobQueueArn"]}}) == ""
+    assert last_word(properties | {"account": "999999999999"}) == (
+        "jobs that are in the queues end with them; they were not counted: boto3's credentials are "
+        "of account 123456789012, the provider's of 999999999999"
+    )

@@ -240,6 +240,9 @@ class FakeBatch:
                 if child in {"", str(number)} and status not in {"SUCCEEDED", "FAILED"}:
                     children[number] = "FAILED", CANCEL_REASON
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def names(self) -> list[str]:
         """Experiment, submission and chunk of all that was ever accepted."""
         return sorted("-".join(job.name.split("-")[:3]) for job in self.jobs.values())

@@ -30,7 +30,20 @@ SUBMIT = (
     "import submit.plan; submit.plan.MAX_ARRAY_SIZE = 2\n"  # so that eight runs are four jobs
     "from submit.commands import main; main()"
 )
-RUN = ("run", "--queue", "spot", "--seeds", "8", "--name", "cut", "--", "sleep", "600")
+RUN = (
+    "run",
+    "--queue",
+    "spot",
+    "--seeds",
+    "8",
+    "--name",
+    "cut",
+    "--",
+    "sh",
+    "-c",
+    "exec sleep 600",
+    "x",
+)
 FAULTS = ("lost", "reset", "error", "throttle", "")
 
 

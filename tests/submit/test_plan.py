@@ -120,7 +120,7 @@ def test_a_long_grid_moves_into_the_definition() -> None:
     """ECS takes 8,192 characters of overrides, RegisterJobDefinition 24 KiB."""
     values = tuple((f"environment-number-{n}",) for n in range(500))
     submission = plan(changed(axes=(Axis(names=("env-id",), rows=values),)))
-    assert set(overrides(submission)[0]) == {"RUNFLEET_PLAN_RUNS", "WANDB_RUN_GROUP"}
+    assert set(overrides(submission)[0]) == {"RUNFLEET_PLAN_RUNS", "WANDB_NAME", "WANDB_RUN_GROUP"}
     grouped = plan(msgspec.structs.replace(submission.experiment, group="the paper"))
     assert grouped.definition == submission.definition
     environment = submission.definition.request["containerProperties"]["environment"]

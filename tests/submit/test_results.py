@@ -10,8 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from submit.errors import WrongUse
 from submit.experiment import Axis, Experiment, iter_runs
-from submit.results import MARK, Outcome, collect, metric_names, parse_metrics, summarize
+from submit.results import (
+    MARK,
+    Outcome,
+    check_over,
+    collect,
+    metric_names,
+    outcome,
+    parse_metrics,
+    samples,
+    spread,
+)
 
 RUNS = list(
     iter_runs(
@@ -72,33 +83,74 @@ def test_the_last_word_counts_also_over_attempts() -> None:
     assert metric_names(outcomes) == ["return", "steps"]
 
 
-VALUES = st.floats(-1e6, 1e6)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5))
+def test_mean_and_deviation(values: list[float]) -> None:
+    """As Python's own statistics have them."""
+    found = spread(values)
+    assert found.n == len(values)
+    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
+    if len(values) > 1:
+        assert found.std == pytest.approx(statistics.stdev(values), abs=1e-3)
+    else:
+        assert found.std is None
 
 
-@given(st.lists(VALUES, min_size=3, max_size=3), st.lists(VALUES, min_size=1, max_size=3))
-def test_mean_and_deviation(first: list[float], second: list[float]) -> None:
-    """As Python's own statistics have them, for each value of the other parameters."""
-    outcomes = [
-        Outcome(run=run, metrics={"v": value})
-        for run, value in zip([*RUNS[:3], *RUNS[3:]], [*first, *second], strict=False)
+def test_values_are_grouped_by_all_but_the_seed() -> None:
+    outcomes = [Outcome(run=run, metrics={"v": float(run.index)}) for run in RUNS]
+    assert [(one.parameters, one.strata) for one in samples(outcomes)] == [
+        ((("env-id", "A"),), ((0.0, 1.0, 2.0),)),
+        ((("env-id", "B"),), ((3.0, 4.0, 5.0),)),
     ]
-    for found, values in zip(summarize(outcomes), (first, second), strict=True):
-        assert found.n == len(values)
-        assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
-        if len(values) > 1:
-            assert found.std == pytest.approx(statistics.stdev(values), abs=1e-3)
-        else:
-            assert found.std is None
+    together = samples(outcomes, ["env-id"])
+    assert [(one.parameters, one.strata) for one in together] == [
+        ((), ((0.0, 1.0, 2.0), (3.0, 4.0, 5.0)))
+    ]
+    assert together[0].values == (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
 
 
 def test_a_metric_that_some_runs_lack() -> None:
-    found = summarize(
-        [
-            Outcome(run=RUNS[0], metrics={"a": 1.0}),
-            Outcome(run=RUNS[1], metrics={"a": 3.0, "b": 5.0}),
-        ]
-    )
-    assert [(one.metric, one.n, one.mean, one.std) for one in found] == [
-        ("a", 2, 2.0, pytest.approx(math.sqrt(2))),
-        ("b", 1, 5.0, None),
+    outcomes = [
+        Outcome(run=RUNS[0], metrics={"a": 1.0}),
+        Outcome(run=RUNS[1], metrics={"a": 3.0, "b": 5.0}),
+        Outcome(run=RUNS[3], metrics={"a": 7.0}),
     ]
+    assert [(one.metric, one.strata) for one in samples(outcomes)] == [
+        ("a", ((1.0, 3.0),)),
+        ("b", ((5.0,),)),
+        ("a", ((7.0,),)),
+    ]
+    assert [one.strata for one in samples(outcomes, ["env-id"])] == [
+        ((1.0, 3.0), (7.0,)),
+        ((5.0,),),
+    ]
+
+
+def test_a_parameter_that_there_is_not_is_named() -> None:
+    with pytest.raises(WrongUse, match=r"no parameter 'lr' \(there is: env-id\)"):
+        check_over([Outcome(run=RUNS[0], metrics={})], ["lr"])
+
+
+def test_a_curve_goes_on_where_a_later_attempt_begins() -> None:
+    """The first got to step 30, the second began again behind 10."""
+    first = [{"step": 10.0, "v": 1.0}, {"step": 20.0, "v": 2.0}, {"step": 30.0, "v": 3.0}]
+    second = [{"step": 20.0, "v": 2.5}, {"step": 40.0, "v": 4.0, "w": 1.0}]
+    found = outcome(RUNS[0], [first, second])
+    assert [(point.step, point.metrics["v"]) for point in found.points] == [
+        (10.0, 1.0),
+        (20.0, 2.5),
+        (40.0, 4.0),
+    ]
+    assert found.metrics == {"step": 40.0, "v": 4.0, "w": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("said", "at"),
+    [
+        ([{"v": 1.0}, {"v": 2.0}], [0.0, 1.0]),
+        ([{"v": 1.0, "steps": 5.0, "global_step": 7.0}], [7.0]),
+        ([{"v": 1.0, "step": math.nan}], [0.0]),
+        ([], []),
+    ],
+)
+def test_where_a_run_is(said: list[dict[str, float]], at: list[float]) -> None:
+    assert [point.step for point in outcome(RUNS[0], [said]).points] == at

@@ -13,7 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submit.experiment import Axis, Experiment, experiment_id, nth_run, run_arguments, run_count
+from submit.checks import check_experiment
+from submit.errors import WrongUse
+from submit.experiment import (
+    Axis,
+    Experiment,
+    Run,
+    environment_suffix,
+    experiment_id,
+    nth_run,
+    run_arguments,
+    run_count,
+)
 from submit.ranges import decode_ranges, encode_ranges
 from submit.runside import encode_grid, encode_runs, script
 
@@ -93,8 +104,21 @@ GRID = Experiment(
     ),
     seeds=(0, 5, 6, 7, 100),
     image="i",
+    name="ppo",
     group="the paper",
+    project="atari",
+    entity="lab",
 )
+
+
+def run_name(experiment: Experiment, run: Run) -> str | None:
+    """What W&B shows of a run: all that makes it one of its kind, as far as 128 bytes go."""
+    name = experiment.name
+    for parameter, value in (*run.parameters, *([("seed", run.seed)] if experiment.seeds else [])):
+        part = f" {parameter}={value}"
+        if "\n" not in part and len((name + part).encode()) <= 128:
+            name += part
+    return name.removeprefix(" ") or None
 
 
 @pytest.mark.slow
@@ -116,6 +140,9 @@ def test_values_arrive_unchanged(shell: list[str], number: int) -> None:
         "WANDB_RUN_ID": run.wandb_run_id,
         "WANDB_RESUME": "allow",
         "WANDB_RUN_GROUP": "the paper",
+        "WANDB_NAME": run_name(GRID, run),
+        "WANDB_PROJECT": "atari",
+        "WANDB_ENTITY": "lab",
     }
 
 
@@ -128,8 +155,9 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3
     data=st.data(),
     widths=st.lists(st.integers(1, 3), max_size=3),
     seeds=st.lists(st.integers(0, 10**6), max_size=5, unique=True),
+    added=st.integers(0, 3),
 )
-def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> None:
+def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int], added: int) -> None:
     """Any child of any job of any grid gets what the reference says."""
     experiment = Experiment(
         command=(sys.executable, "-c", TELL, data.draw(TEXT)),
@@ -145,6 +173,14 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
             for n, width in enumerate(widths)
         ),
         seeds=tuple(seeds),
+        include=tuple(
+            tuple(
+                (f"p{n}-{k}", data.draw(TEXT))
+                for n, width in enumerate(widths or [2])
+                for k in range(width)
+            )
+            for _ in range(added)
+        ),
         image="i",
     )
     indexes = st.integers(0, run_count(experiment) - 1)
@@ -156,7 +192,35 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
     arguments, environment = tell(shell, experiment, child, runs)
     assert arguments == list(run_arguments(experiment, run)[3:])
     assert environment["WANDB_RUN_ID"] == run.wandb_run_id
+    assert environment.get("WANDB_NAME") == run_name(experiment, run)
     assert environment.get("RUNFLEET_SEED") == (None if run.seed is None else str(run.seed))
+
+
+ANY = st.text(max_size=40) | st.sampled_from([*NASTY, "\0", "\ud800", "é" * 2048])
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,20}", fullmatch=True) | ANY
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(name=NAMES, value=ANY, other=ANY, shell=st.sampled_from(SHELLS), placed=st.booleans())
+def test_any_name_and_value_arrives_exactly_or_is_refused(
+    name: str, value: str, other: str, shell: list[str], *, placed: bool
+) -> None:
+    experiment = Experiment(
+        command=(sys.executable, "-c", TELL, *([f"<{{{name}}}>"] if placed else [])),
+        axes=(Axis(names=(name,), rows=((value,),)),),
+        include=(((name, other),),),
+        image="i",
+    )
+    try:
+        check_experiment(experiment)
+    except WrongUse as err:
+        assert err.message
+        return
+    for index, wanted in enumerate((value, other)):
+        arguments, environment = tell(shell, experiment, index, "0-1")
+        assert arguments == ([f"<{wanted}>"] if placed else [f"--{name}", wanted])
+        assert environment[f"RUNFLEET_PARAM_{environment_suffix(name)}"] == wanted
 
 
 @pytest.mark.slow
@@ -205,6 +269,9 @@ def test_the_users_environment_is_left_alone() -> None:
         "PATH",
         "RUNFLEET_EXPERIMENT",
         "RUNFLEET_RUN",
+        "WANDB_ENTITY",
+        "WANDB_NAME",
+        "WANDB_PROJECT",
         "WANDB_RUN_GROUP",
         "WANDB_RUN_ID",
         "WANDB_RESUME",

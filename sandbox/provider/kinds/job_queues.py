@@ -23,14 +23,16 @@ class JobQueue(Kind):
             "schedulingPolicyArn",
             "state",
             "tags",
+            "timeouts",
         }
     )
     nested: ClassVar = {
         "computeEnvironmentOrders": frozenset({"computeEnvironment", "order"}),
         "jobStateTimeLimitActions": frozenset({"action", "maxTimeSeconds", "reason", "state"}),
+        "timeouts": frozenset({"create", "delete", "update"}),
     }
     required = frozenset({"priority", "state"})
-    outputs = inputs | {"arn", "tagsAll", "timeouts"}
+    outputs = inputs | {"arn", "tagsAll"}
     name_length = 128
 
     def create(self, cloud: Cloud, name: str, inputs: Properties) -> str:
@@ -50,7 +52,6 @@ class JobQueue(Kind):
         settled(cloud, resource_id, self._detail)
 
     def read(self, cloud: Cloud, resource_id: str, inputs: Properties) -> Properties | None:
-        _ = inputs
         found = self._detail(cloud, resource_id)
         if found is None:
             return None
@@ -63,7 +64,7 @@ class JobQueue(Kind):
             "region": cloud.region,
             "schedulingPolicyArn": found.get("schedulingPolicyArn"),
             "state": found["state"],
-            "timeouts": None,
+            "timeouts": inputs.get("timeouts"),  # the provider's own: AWS knows none
         }
         return with_tags(state, found["tags"])
 

@@ -368,9 +368,11 @@ def _queue(on: Ground) -> Case:
             "state": "ENABLED",
             "computeEnvironmentOrders": [{"order": 1, "computeEnvironment": first}],
             "jobStateTimeLimitActions": [limit],
+            "timeouts": {"delete": "2h"},
         },
         edits=(
             {"priority": 2},
+            {"timeouts": {"create": "20m", "update": "20m", "delete": "1h"}},
             {
                 "computeEnvironmentOrders": [
                     {"order": 1, "computeEnvironment": second},
