@@ -142,7 +142,7 @@ def test_killed_at_random_points_each_run_goes_on_in_one_job(world: World, seed:
     retry, other = ("retry", "latest"), ("retry", "latest", "--queue", "demand")
     for words in (run, retry, other):
         before = len(world.jobs())
-        for _ in range(3):
+        for _ in range(2):
             fault = chance.choice(FAULTS)
             if fault:
                 world.sandbox.fault(
