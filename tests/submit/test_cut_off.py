@@ -172,3 +172,24 @@ def test_two_at_once_send_once(world: World) -> None:
         assert [process.returncode for process in processes] == [0, 0], said
         assert world.going() == Counter(range(8))
         world.end_all()
+
+
+def test_a_run_that_loses_its_spot_machine_goes_on_elsewhere(world: World) -> None:
+    """Its one try on spot is over; the next look sends it on, and leaves the others alone."""
+    line = ("run", "--queue", "spot", "--seeds", "2", "--fallback", "demand", "--after", "1")
+    code, said = world.submit(*line, "--", "sh", "-c", "exec sleep 600", "lost")
+    assert code == 0, said
+    (job,) = [job for job in world.jobs() if job["status"] not in {"SUCCEEDED", "FAILED"}]
+    child = f"{job['jobId']}:1"
+    until(lambda: world.batch.describe_jobs(jobs=[child])["jobs"][0]["status"] == "RUNNING")
+    world.sandbox.interrupt(child)
+    until(lambda: world.batch.describe_jobs(jobs=[child])["jobs"][0]["status"] == "FAILED")
+    code, said = world.submit("status", "latest")
+    assert "1 of" in said
+    assert "went on to demand" in said
+    moved = [job for job in world.jobs() if job["jobName"].split("-")[1] == "1"]
+    here = [one for one in moved if one["jobName"].startswith(job["jobName"].split("-")[0])]
+    assert [one["jobQueue"].rpartition("/")[2] for one in here] == ["demand"]
+    code, said = world.submit("cancel", "latest")
+    assert "told to stop" in said
+    until(lambda: not world.going())
