@@ -76,7 +76,8 @@ class Account:
         """A queue that is VALID, and a definition of `true`."""
         trust = (
             '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": '
-            '"sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}]}'
+            '"sts:AssumeRole", "Principal": {"Service": '
+            '["ec2.amazonaws.com", "ecs-tasks.amazonaws.com"]}}]}'
         )
         self._iam.create_role(RoleName="instance", AssumeRolePolicyDocument=trust)
         self._iam.create_instance_profile(InstanceProfileName="instance")

@@ -102,7 +102,7 @@ def _empty(account: Account) -> None:
             account.batch.terminate_job(jobId=job["jobId"], reason="bench")
 
 
-def _fleet(account: Account, env: Mapping[str, str], folder: Path) -> Path:
+def make_fleet(account: Account, env: Mapping[str, str], folder: Path) -> Path:
     """A fleet document for the queue, and what its jobs need."""
     account.make_queue()
     (found,) = account.batch.describe_job_queues(jobQueues=["q"])["jobQueues"]
@@ -139,7 +139,7 @@ def main() -> None:
         world = World(folder)
         try:
             account = Account(dict(world.env))
-            document = _fleet(account, world.env, folder)
+            document = make_fleet(account, world.env, folder)
             own = {"RUNFLEET_FLEET": str(document), "RUNFLEET_HOME": str(folder / "home")}
             world.env = dict(world.env) | own
             dry_runs(world.env)

@@ -55,6 +55,7 @@ __all__ = [
     "attended",
     "build_image",
     "cancel",
+    "cancel_all",
     "check_image",
     "complete_experiments",
     "complete_queues",
@@ -548,10 +549,21 @@ def cancel(session: Session, kept: Kept, selection: Selection | None = None) -> 
     Jobs of which nothing stands in the queue are forgotten, so that the same `submit run`
     sends them. Raises Refused when all that goes on was sent by others.
     """
+    from submit.cancelling import refuse_others  # noqa: PLC0415 # with the ledger
+
+    (stopped,) = cancel_all(session, [kept], selection)
+    refuse_others(stopped)
+    return stopped
+
+
+def cancel_all(
+    session: Session, experiments: Sequence[Kept], selection: Selection | None = None
+) -> list[Stopped]:
+    """As `cancel` of each, in as few calls together; what others have sent is left alone."""
     from submit.cancelling import stop  # noqa: PLC0415 # with the ledger
     from submit.runs import Selection  # noqa: PLC0415 # likewise
 
-    return stop(session, kept, selection or Selection())
+    return stop(session, experiments, selection or Selection())
 
 
 def retry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 
 import msgspec
 
@@ -29,47 +30,57 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     left: int
 
 
-def stop(session: Session, kept: Kept, selection: Selection) -> Stopped:
-    """Stops whatever is selected of the experiment and is not over: one call for 50 jobs, or for
+def stop(session: Session, experiments: Sequence[Kept], selection: Selection) -> list[Stopped]:
+    """Stops whatever is selected of the experiments and is not over: one call for 50 jobs, or for
     50 runs where not all of a job are meant.
 
     With the lock of sending, so that no job is sent behind its back. Jobs of which nothing stands
-    in the queue are forgotten when the whole experiment is meant.
-    Raises Refused when all that goes on is somebody else's.
+    in the queue are forgotten when whole experiments are meant.
     """
     ledger = session.ledger()
-    with ledger.lock(kept.id):
-        before = poll(session, [kept])[0]
-        going = [row for row in before.rows if row.stands and not row.over]
-        own = [row for row in going if row.owner in {None, session.user}]
-        _refuse_others(before, going, own)
-        backend = session.backend(kept.scope)
-        if selection == Selection():
-            ids = [row.job_id for row in own if row.job_id]
-            runs = sum(_going(before, row) for row in own)
-            for row in before.rows:
-                if row.state == INTENDED:  # the poll has looked: nothing stands in the queue
-                    ledger.forget(row)
-        else:
-            chosen = {run.index for run in select_runs(kept.experiment, kept.id, selection)}
-            details = Details(ledger, backend)
-            parts = [_children(before, row, chosen, details) for row in own]
-            ids = [_job_id(row, n) for row, some in zip(own, parts, strict=True) for n in some]
-            runs = len(ids)
-        if ids:
-            backend.cancel(ids)
-    left = sum(_going(before, row) for row in going if row not in own)
-    return Stopped(before=before, runs=runs, left=left)
+    with ExitStack() as locks:
+        for identity in sorted({kept.id for kept in experiments}):
+            locks.enter_context(ledger.lock(identity))
+        parts = [_part(session, before, selection) for before in poll(session, experiments)]
+        for scope in dict.fromkeys(kept.scope for kept in experiments):
+            ids = [
+                one for stopped, some in parts if stopped.before.kept.scope == scope for one in some
+            ]
+            if ids:
+                session.backend(scope).cancel(ids)
+    return [stopped for stopped, _ in parts]
 
 
-def _refuse_others(before: Progress, going: Sequence[Row], own: Sequence[Row]) -> None:
-    if going and not own:
-        owners = ", ".join(sorted({row.owner or "" for row in going}))
+def refuse_others(stopped: Stopped) -> None:
+    """Raises Refused when all that goes on was sent by others."""
+    if stopped.left and not stopped.runs:
+        rows = [row for row in stopped.before.rows if row.stands and not row.over]
+        owners = ", ".join(sorted({row.owner or "" for row in rows}))
         raise Refused(
             "not-yours",
-            f"what goes on of {before.kept.id} was sent by {owners}: ask them to stop it",
-            f"submit status {before.kept.id}",
+            f"what goes on of {stopped.before.kept.id} was sent by {owners}: ask them to stop it",
+            f"submit status {stopped.before.kept.id}",
         )
+
+
+def _part(
+    session: Session, before: Progress, selection: Selection
+) -> tuple[Stopped, Sequence[str]]:
+    """What is to be stopped of an experiment, and the ids for it."""
+    ledger, kept = session.ledger(), before.kept
+    going = [row for row in before.rows if row.stands and not row.over]
+    own = [row for row in going if row.owner in {None, session.user}]
+    left = sum(_going(before, row) for row in going if row not in own)
+    if selection == Selection():
+        for row in before.rows:
+            if row.state == INTENDED:  # the poll has looked: nothing stands in the queue
+                ledger.forget(row)
+        runs = sum(_going(before, row) for row in own)
+        return Stopped(before=before, runs=runs, left=left), [str(row.job_id) for row in own]
+    chosen = {run.index for run in select_runs(kept.experiment, kept.id, selection)}
+    details = Details(ledger, session.backend(kept.scope))
+    ids = [_job_id(row, n) for row in own for n in _children(before, row, chosen, details)]
+    return Stopped(before=before, runs=len(ids), left=left), ids
 
 
 def _going(before: Progress, row: Row) -> int:

@@ -1,4 +1,6 @@
-"""Points in time as people type them: `10m` (ago), `2026-12-01T10:00`. Pure."""
+"""Points in time as people type them: `10m` (ago), `2026-12-01T10:00`. Pure, but for the zone of
+the machine.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from importlib import import_module
@@ -79,9 +78,6 @@ def cli() -> None:
 
 def main() -> None:
     """The console script: prints what went wrong, and exits with the code for it."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an old locale lacks letters
-            stream.reconfigure(errors="backslashreplace")
     _take_any_letter()
     sys.exit(run_command([_utf8(word) for word in sys.argv[1:]]))
 

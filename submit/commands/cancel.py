@@ -10,13 +10,12 @@ import click
 from submit import api
 from submit.commands.options import experiments_argument, json_option, selection, selection_options
 from submit.commands.text import plural, progress_text, say, show_json
-from submit.errors import Refused, ServiceFailed, SubmitError, WrongUse
+from submit.errors import Refused, WrongUse
 
 if TYPE_CHECKING:
     from submit.cancelling import Stopped
     from submit.progress import Progress
     from submit.records import Kept
-    from submit.runs import Selection
 
 
 @click.command("cancel")
@@ -40,13 +39,17 @@ def command(experiments: tuple[str, ...], yes: bool, as_json: bool, **given: Any
         if going and not yes and not _agreed(going, more=more, part=any(given.values())):
             say("nothing was stopped")
             return 0
-        stopped = _stop(session, [one.kept for one in now], wanted, mine=mine)
+        if mine or len(found) > 1:
+            stopped = api.cancel_all(session, found, wanted)
+        else:
+            stopped = [api.cancel(session, found[0], wanted)]
     if as_json:
         show_json([_json(one) for one in stopped])
         return 0
     for one in stopped:
-        _tell(one)
-    if not stopped:
+        if one.runs or not mine:
+            _tell(one)
+    if mine and not any(one.runs for one in stopped):
         say("nothing goes on that was sent by you")
     return 0
 
@@ -92,25 +95,6 @@ def _agreed(going: list[Progress], *, more: bool, part: bool) -> bool:
     what = "the chosen runs of " if part else ""
     whose = "it" if len(going) == 1 else f"these {len(going)}"
     return click.confirm(f"stop {what}{whose}?", err=True)
-
-
-def _stop(
-    session: api.Session, experiments: list[Kept], wanted: Selection, *, mine: bool
-) -> list[Stopped]:
-    """Each of them, the others also when one fails."""
-    stopped: list[Stopped] = []
-    failed: SubmitError | None = None
-    for kept in experiments:
-        try:
-            stopped.append(api.cancel(session, kept, wanted))
-        except (Refused, ServiceFailed) as err:  # noqa: PERF203 # see above
-            if not (mine and err.slug == "not-yours"):
-                failed = err
-    if failed:
-        for one in stopped:
-            _tell(one)
-        raise failed
-    return stopped
 
 
 def _tell(stopped: Stopped) -> None:

@@ -38,7 +38,10 @@ def print_summary(plan: Plan) -> None:
     if submission.account == LOCAL:
         where = f"this machine, {plural(queue.vcpus, 'core')}"
     _line("queue", f"{submission.queue_name} of {submission.stack}: {where}")
-    _line("each run", _resources_text(submission.resources, experiment.retries))
+    retries = plan.fallback.after - 1 if plan.fallback else experiment.retries
+    _line("each run", _resources_text(submission.resources, retries))
+    if plan.fallback:
+        _line("fallback", f"{plan.fallback.queue}, for runs that lose their machine then")
     if experiment.image:
         _line("image", experiment.image)
     else:

@@ -45,6 +45,7 @@ def command(experiment: str, queue: str | None, as_json: bool, **given: Any) -> 
     """
     names = ("failed", "lost", "cancelled", "unknown")
     states = [RunState(name) for name in names if given[name]]
+    fallback = fallback_of(given["fallback"], given["after"])
     with api.Session() as session:
         kept = api.find(session, experiment)
         try:
@@ -54,7 +55,7 @@ def command(experiment: str, queue: str | None, as_json: bool, **given: Any) -> 
                 selection(given["runs"], given["seeds"], given["wheres"]),
                 states=states,
                 queue=queue,
-                fallback=fallback_of(given["fallback"], given["after"]),
+                fallback=fallback,
                 note=say,
             )
         except KeyboardInterrupt:

@@ -13,6 +13,7 @@ import pytest
 
 from submit import session as session_module
 from submit.commands import VERBS, run_command
+from submit.waiting import QueueFacts
 
 from .fake import FLEET, Clock, FakeBatch
 
@@ -164,6 +165,13 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
         (("logs",), 2, "Missing argument 'EXPERIMENT'", "submit logs --help"),
         (("logs", "x", "--where", "a"), 2, "'a' is no NAME=VALUE", "--"),
         (("status", "--seed", "1"), 2, "runs of which experiment?", "submit status latest"),
+        (("cancel",), 2, "which experiment?", "submit cancel EXPERIMENT, or --mine"),
+        (("wait",), 2, "which experiment?", "submit wait latest"),
+        (("rm",), 2, "name experiments, or --older", "submit rm --older 30d"),
+        (("rm", "x", "--older", "3d"), 2, "name experiments, or --older", "submit rm"),
+        (("retry", "x", "--after", "2"), 2, "--after says when to go", "--fallback QUEUE"),
+        ((*RUN, "--fallback", RUN[2], "--", "x"), 2, "is the queue itself", "--fallback c6g-"),
+        ((*RUN, "--fallback", "c6", "--", "x"), 2, "has no queue 'c6'", "submit queues"),
         (("queues", "--fleet", "none.json"), 2, "none.json can't be read", "pulumi stack output"),
     ],
 )
@@ -468,6 +476,88 @@ def test_cancel(submit: Terminal) -> None:
     assert "nothing to stop" in submit.out
 
 
+def test_retry_wait_and_rm(submit: Terminal) -> None:
+    assert submit(*RUN, "--seeds", "3", "--fallback", "c6g-medium", "--after", "2", "--", "x") == 0
+    ends = ("SUCCEEDED", None), ("FAILED", "Essential container"), ("FAILED", "Host EC2 (i-1) x")
+    submit.backend.end("job-0", *ends)
+    assert submit("status", "latest") == 1
+    assert "went on to c6g-medium" in submit.err
+    assert "3 runs: 1 waiting, 1 done, 1 failed" in submit.out
+    assert submit("status", "latest", "--state", "failed") == 1
+    assert [line.split()[0] for line in submit.out.splitlines()[-1:]] == ["1"]
+    assert "runs that lose 2 machines go on to c6g-medium" in submit.out
+    assert submit("retry", "latest", "--failed") == 0
+    assert submit.out.endswith("sent to c6g-medium-spot again\n")
+    assert submit("retry", "latest") == 0
+    assert "none to send again (failed or lost)" in submit.out
+    assert submit("rm", "latest") == 3
+    assert "2 runs of" in submit.err
+    assert "submit cancel" in submit.err
+    for job in ("job-1", "job-2"):
+        submit.backend.end(job, ("SUCCEEDED", None))
+    assert submit("wait", "latest") == 0
+    assert submit.json("status", "latest")["tries"] == 5
+    assert submit("rm", "--older", "30d", "--yes") == 0
+    assert submit.out == "0 experiments forgotten\n"
+    assert submit("rm", "latest") == 0
+    assert submit("status") == 0
+    assert "nothing was submitted" in submit.err
+
+
+def test_wait_ends_when_the_time_is_over(submit: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", submit.backend.clock.time)
+    assert submit(*RUN, "--seeds", "3", "--", "x") == 0
+    began = submit.backend.clock.now
+    assert submit("wait", "latest", "--timeout", "10m") == 124
+    assert submit.backend.clock.now - began == pytest.approx(600)
+    assert "3 waiting" in submit.out
+    assert "not over yet" in submit.err
+
+
+def test_cancel_asks_for_more_than_was_named(submit: Terminal) -> None:
+    """There is no terminal here: it refuses."""
+    for number in range(2):
+        assert submit(*RUN, "--name", "ppo", "--env", f"N={number}", "--", "x") == 0
+    for words in (("ppo",), ("--mine",)):
+        assert submit("cancel", *words) == 3
+        assert "more than was named" in submit.err
+        assert "--yes" in submit.err
+    assert "TerminateJobs" not in submit.backend.calls
+    submit.backend.jobs["job-0"].owner = "eve"
+    assert submit("cancel", "--mine", "--yes") == 0
+    assert "TerminateJobs" in submit.backend.calls
+    assert submit.backend.jobs["job-0"].children == [("RUNNABLE", None)]
+    assert submit.backend.jobs["job-1"].over
+
+
+def test_a_value_with_a_newline_breaks_no_line(submit: Terminal) -> None:
+    assert submit(*RUN, "--env-ids", "a\nb\x1b[2J,c", "--", "x") == 0
+    submit.backend.end("job-0", ("SUCCEEDED", None))
+    submit.backend.logs = {"job-0/0/0": ["one", "two"], "job-0/1/0": ["three"]}
+    assert submit("logs", "latest") == 0
+    assert submit.out.splitlines() == [
+        "[0 env-id=a\\nb\\x1b[2J] one",
+        "[0 env-id=a\\nb\\x1b[2J] two",
+        "[1 env-id=c] three",
+    ]
+    assert submit("status", "latest") == 0
+    assert "\x1b[2J" not in submit.out
+
+
+def test_status_says_why_runs_wait_and_takes_two_calls_for_it(submit: Terminal) -> None:
+    assert submit(*RUN, "--seeds", "3", "--", "x") == 0
+    arn = FLEET.queues["c6g-medium-spot"].arn
+    submit.backend.queues[arn] = QueueFacts(name="q", state="DISABLED")
+    submit.backend.calls.clear()
+    assert submit("status", "latest") == 0
+    assert "waiting: the queue q is disabled" in submit.out
+    asked = ["DescribeJobQueues", "DescribeComputeEnvironments"]
+    assert [call for call in submit.backend.calls if call in asked] == asked
+    submit.backend.calls.clear()
+    assert submit("status") == 0
+    assert submit.backend.calls == ["DescribeJobs"]
+
+
 def test_when_aws_is_down_the_last_word_is_shown(submit: Terminal) -> None:
     from submit.errors import ServiceFailed  # noqa: PLC0415 # here alone
 
@@ -597,3 +687,21 @@ def test_any_terminal_will_do(words: tuple[str, ...], terminal: dict[str, str]) 
         assert msgspec.json.decode(done.stdout)
     if "--aws-cli" in words:
         assert b"\\xe9" not in done.stdout.replace(b"\\u00e9", b"")
+
+
+@pytest.mark.slow
+def test_a_reader_of_a_table_that_goes_away_is_no_error(submit: Terminal) -> None:
+    """`submit queues | head -1`."""
+    assert submit("queues") == 0
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(  # our own program
+        [sys.executable, "-c", "from submit.commands import main; main()", "queues"],
+        cwd=Path(__file__).parents[2],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(write)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr

@@ -299,6 +299,18 @@ def test_cancel_some_and_never_what_others_have_sent(tmp_path: Path) -> None:
             api.cancel(at, world.kept)
 
 
+def test_many_experiments_are_stopped_in_one_call(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with world.session() as at:
+        for number in range(40):
+            one = Experiment(command=("x", str(number)), image="i")
+            api.send(at, api.Plan(submission=submission(one), fleet=FLEET))
+        world.backend.calls.clear()
+        stopped = api.cancel_all(at, api.experiments(at))
+    assert world.backend.calls == ["DescribeJobs", "TerminateJobs"]
+    assert sum(one.runs for one in stopped) == 50
+
+
 def test_removing_refuses_while_runs_go_on(world: World) -> None:
     with world.session() as at:
         with pytest.raises(Exception, match=r"10 runs of .* go on"):

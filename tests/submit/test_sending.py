@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,9 +19,10 @@ from submit.errors import ServiceFailed
 from submit.experiment import Experiment, run_count
 from submit.ledger import Ledger
 from submit.progress import Progress
-from submit.records import INTENDED, SENT
+from submit.ranges import decode_ranges
+from submit.records import INTENDED, SENT, Fallback
 from submit.sending import LISTED_WITHIN_S, Delivery, deliver, kept_experiment
-from submit.states import RunState
+from submit.states import OVER, RunState, run_state
 
 from .fake import FLEET, Clock, FakeBatch, Killed, in_chunks, session, submission
 
@@ -203,10 +206,19 @@ FAULTS = st.lists(
     st.sampled_from(["", "lost", "reset", "throttle", "refuse", "dies before", "dies after"]),
     max_size=4,
 )
+QUEUES = st.sampled_from([None, "c6g-medium", "c6g-medium-spot"])
+ENDS = [
+    ("SUCCEEDED", None),
+    ("FAILED", "Essential container exited"),
+    ("FAILED", "Host EC2 (instance i-1) terminated."),
+    ("RUNNING", None),
+]
 
 
 class Sending(RuleBasedStateMachine):
-    """Two machines send, die, lose answers, look and cancel; the service accepts what it accepts."""
+    """Two machines send, send again, die, lose answers, look and cancel; the service accepts what
+    it accepts. No run may ever go on in two jobs.
+    """
 
     @initialize(listed_after=st.sampled_from([0.0, 1.0, 5.5]))
     def begin(self, listed_after: float) -> None:
@@ -224,18 +236,36 @@ class Sending(RuleBasedStateMachine):
             self.backend.clock.sleep(LISTED_WITHIN_S)
             self.machine = machine
         made: api.Session = session(self.folder / str(machine), self.backend)
+        made.fleet, made.loaded = "given", FLEET
         return made
 
-    @rule(machine=st.integers(0, 1), number=st.integers(0, 2), faults=FAULTS, at_once=st.booleans())
-    def submit(self, machine: int, number: int, faults: list[str], at_once: bool) -> None:  # noqa: FBT001 # hypothesis passes by name
+    @rule(
+        machine=st.integers(0, 1),
+        number=st.integers(0, 2),
+        faults=FAULTS,
+        at_once=st.booleans(),
+        fallback=st.booleans(),
+    )
+    def submit(
+        self,
+        machine: int,
+        number: int,
+        faults: list[str],
+        at_once: bool,  # noqa: FBT001 # hypothesis passes by name
+        fallback: bool,  # noqa: FBT001 # likewise
+    ) -> None:
         before = len(self.backend.jobs)
         self.backend.faults = list(faults)
+        plan = PLANS[number]
+        if fallback:
+            other = Fallback(queue="c6g-medium-spot", after=1)
+            plan = msgspec.structs.replace(plan, fallback=other)
         with self.session(machine) as at:
             try:
-                delivery = api.send(at, PLANS[number])
+                delivery = api.send(at, plan)
             except (Killed, ServiceFailed):
                 if at_once:
-                    self.submit(machine, number, [], at_once=False)
+                    self.submit(machine, number, [], at_once=False, fallback=fallback)
                 return
             finally:
                 self.backend.faults = []
@@ -246,21 +276,51 @@ class Sending(RuleBasedStateMachine):
         if not {"lost", "dies after"} & set(faults):
             assert delivery.sent == len(self.backend.jobs) - before
 
+    @rule(machine=st.integers(0, 1), which=st.integers(0, 2), faults=FAULTS, queue=QUEUES)
+    def retry(self, machine: int, which: int, faults: list[str], queue: str | None) -> None:
+        self.backend.faults = list(faults)
+        before = len(self.backend.jobs)
+        with self.session(machine) as at:
+            kept = api.experiments(at)
+            if not kept:
+                return
+            try:
+                done = api.retry(at, kept[which % len(kept)], queue=queue)
+            except (Killed, ServiceFailed):
+                return
+            finally:
+                self.backend.faults = []
+        sent = len(self.backend.jobs) - before
+        assert sent >= len(done.deliveries)
+        if not done.runs:
+            assert sent == 0
+
     @rule(seconds=st.floats(0, 120))
     def time_passes(self, seconds: float) -> None:
         self.backend.clock.sleep(seconds)
 
-    @rule(which=st.integers(0, 5), how=st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING"]))
-    def jobs_go_on(self, which: int, how: str) -> None:
+    @rule(which=st.integers(0, 7), ends=st.lists(st.sampled_from(ENDS), min_size=1, max_size=5))
+    def jobs_go_on(self, which: int, ends: list[tuple[str, str | None]]) -> None:
         jobs = [job for job in self.backend.jobs.values() if not job.over]
         if jobs:
             job = jobs[which % len(jobs)]
-            self.backend.end(job.job_id, (how, None))
+            for child, (status, _) in enumerate(job.children):
+                if status not in {"SUCCEEDED", "FAILED"}:
+                    job.children[child] = ends[child % len(ends)]
 
-    @rule(machine=st.integers(0, 1))
-    def look(self, machine: int) -> None:
+    @rule(machine=st.integers(0, 1), faults=FAULTS)
+    def look(self, machine: int, faults: list[str]) -> None:
         with self.session(machine) as at:
             for progress in api.poll(at, api.experiments(at)):
+                self.check(machine, progress)
+            self.backend.faults = list(faults)
+            try:
+                found = api.look(at, api.experiments(at))
+            except Killed:
+                return
+            finally:
+                self.backend.faults = []
+            for progress in found:
                 self.check(machine, progress)
 
     @rule(machine=st.integers(0, 1))
@@ -274,21 +334,24 @@ class Sending(RuleBasedStateMachine):
                 self.whole -= {(machine, n) for n, e in enumerate(EXPERIMENTS) if not rows}
 
     def check(self, machine: int, progress: Progress) -> None:
+        """The ledger's word on each run is the service's."""
         experiment = progress.kept.experiment
         assert progress.runs == run_count(experiment)
+        assert sum(map(sum, (part.values() for part in progress.standing))) <= progress.runs
         if (machine, EXPERIMENTS.index(experiment)) in self.whole:
             assert RunState.UNSENT not in progress.counts
         sent = [row for row in progress.rows if row.state == SENT]
         assert all(self.backend.jobs[row.job_id or ""].name == row.name for row in sent)
-        ended = sum(len(self.backend.jobs[row.job_id or ""].children) for row in sent if row.over)
-        assert (
-            sum(
-                count
-                for state, count in progress.counts.items()
-                if state.value in {"done", "failed", "cancelled"}
-            )
-            >= ended
-        )
+        latest: dict[int, tuple[str, str | None]] = {}
+        for row in sent:
+            children = self.backend.jobs[row.job_id or ""].children
+            latest |= dict(zip(decode_ranges(row.runs), children, strict=True))
+        truth = Counter(run_state(status, why) for status, why in latest.values())
+        over = all(self.backend.jobs[row.job_id or ""].over for row in sent)
+        if over:  # until then, of an array only how many ended badly is known
+            assert {state: progress.counts.get(state, 0) for state in OVER} == {
+                state: truth[state] for state in OVER
+            }
 
     @invariant()
     def each_job_stands_once(self) -> None:
@@ -296,6 +359,16 @@ class Sending(RuleBasedStateMachine):
             names = self.backend.names()
             assert len(names) == len(set(names))
 
+    @invariant()
+    def no_run_goes_on_twice(self) -> None:
+        if hasattr(self, "backend"):
+            going: Counter[tuple[str, int]] = Counter()
+            for job in self.backend.jobs.values():
+                for index, (status, _) in zip(decode_ranges(job.runs), job.children, strict=True):
+                    if status not in {"SUCCEEDED", "FAILED"}:
+                        going[job.name.split("-")[0], index] += 1
+            assert all(count == 1 for count in going.values()), going
 
-Sending.TestCase.settings = settings(max_examples=50, stateful_step_count=10, deadline=None)
+
+Sending.TestCase.settings = settings(max_examples=80, stateful_step_count=12, deadline=None)
 TestSending = Sending.TestCase
