@@ -5,6 +5,7 @@ SHELL = /bin/sh
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 PY = .venv/bin/python
+SCRIPTS = images/entrypoint.sh submit/runside/run.sh tools/setup.sh
 CODE = infra sandbox submit __main__.py tests tools bench examples
 
 .PHONY: help
@@ -32,6 +33,9 @@ quick: setup lint types contracts ## what needs no process, server or engine: un
 lint: setup ## style and format
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
+	shellcheck --shell=sh $(SCRIPTS)
+	@if command -v hadolint >/dev/null; then echo hadolint images/*/Dockerfile; hadolint images/*/Dockerfile; \
+	else echo "lint: no hadolint for this system; the Dockerfiles were not looked at" >&2; fi
 
 .PHONY: types
 types: setup ## strict types

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,18 +118,43 @@ class Account:
             },
         )
 
-    def run_array(self) -> tuple[str, float]:
-        """An array of `true` to its end: its id, and the seconds that it took."""
+    def run_array(self, command: str, watch: Callable[[], None]) -> tuple[str, float]:
+        """An array of that command to its end: its id, and the seconds that it took.
+
+        `watch` is called now and then meanwhile.
+        """
         started = time.perf_counter()
         job: str = self.batch.submit_job(
-            jobName="j", jobQueue="q", jobDefinition="d", arrayProperties={"size": RUNS}
+            jobName="j",
+            jobQueue="q",
+            jobDefinition="d",
+            arrayProperties={"size": RUNS},
+            containerOverrides={"command": [command]},
         )["jobId"]
         while self.describe(job)["status"] not in {"SUCCEEDED", "FAILED"}:
+            watch()
             time.sleep(0.2)
         return job, time.perf_counter() - started
 
     def describe(self, job: str) -> Any:
         return self.batch.describe_jobs(jobs=[job])["jobs"][0]
+
+
+class Use:
+    """What the server holds; the most of it since it was made."""
+
+    def __init__(self, server: psutil.Process) -> None:
+        self._server = server
+        self.mib = self.processes = self.files = self.threads = 0
+
+    def look(self) -> None:
+        self.mib = max(self.mib, self.mib_now())
+        self.processes = max(self.processes, len(self._server.children(recursive=True)))
+        self.files = max(self.files, self._server.num_fds())
+        self.threads = max(self.threads, self._server.num_threads())
+
+    def mib_now(self) -> int:
+        return round(self._server.memory_info().rss / 2**20)
 
 
 def server_of(folder: Path) -> psutil.Process:
@@ -176,11 +202,14 @@ def main() -> None:
             show("sandbox up, to the first answer", f"{time.perf_counter() - started:.2f} s")
             account.make_queue()
             server = server_of(Path(folder) / "sandbox")
-            before = server.memory_info().rss
-            job, seconds = account.run_array()
-            rate(f"sandbox, array of {RUNS:,}, `true`", seconds)
-            mib = [round(size / 2**20) for size in (before, server.memory_info().rss)]
-            show(f"memory before and after {RUNS:,} jobs", f"{mib[0]} MiB, {mib[1]} MiB")
+            for command in ("true", "false"):
+                use = Use(server)
+                before = use.mib_now()
+                job, seconds = account.run_array(command, use.look)
+                rate(f"sandbox, array of {RUNS:,}, `{command}`", seconds)
+                show("  memory before, at most, after", f"{before}, {use.mib}, {use.mib_now()} MiB")
+                held = f"{use.processes}, {use.files}, {use.threads}"
+                show("  processes, open files, threads, at most", held)
             times = []
             for _ in range(ASKED):
                 started = time.perf_counter()

@@ -131,7 +131,12 @@ def may_submit(
 
     `roles` are what jobs run with; `bucket` is its ARN and the team's prefix in it.
     """
-    statements = [*_on_batch(scope), _pass_roles(roles), *_on_logs_and_parameters(scope)]
+    statements = [
+        *_on_batch(scope),
+        _pass_roles(roles),
+        *_on_logs_and_parameters(scope),
+        *_examine(scope, roles),
+    ]
     if repository_arn:
         statements += _push_images(repository_arn)
     if bucket:
@@ -207,11 +212,37 @@ def _on_logs_and_parameters(scope: Scope) -> list[dict[str, Any]]:
         {
             "Sid": "ReadTheFleetDocument",
             "Effect": "Allow",
-            "Action": ["ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"],
+            "Action": "ssm:GetParametersByPath",
             "Resource": [
                 f"arn:{scope.partition}:ssm:{where}:parameter{scope.parameter_path}{rest}"
                 for rest in ("", "/*")
             ],
+        },
+    ]
+
+
+def _examine(scope: Scope, roles: Sequence[str]) -> list[dict[str, Any]]:
+    """What the doctor looks at; of a secret, whether it is there."""
+    where = f"{scope.region}:{scope.account}"
+    return [
+        {
+            "Sid": "ExamineLogsAndQuotas",
+            "Effect": "Allow",
+            "Action": ["logs:DescribeLogGroups", "servicequotas:ListServiceQuotas"],
+            "Resource": "*",
+        },
+        {
+            "Sid": "ExamineRoles",
+            "Effect": "Allow",
+            "Action": "iam:GetRole",
+            "Resource": sorted(roles),
+        },
+        {
+            "Sid": "ExamineSecrets",
+            "Effect": "Allow",
+            "Action": "secretsmanager:DescribeSecret",
+            "Resource": f"arn:{scope.partition}:secretsmanager:{where}:secret:{NAMESPACE}/*",
+            "Condition": {"StringEquals": {"aws:ResourceTag/stack": scope.stack}},
         },
     ]
 

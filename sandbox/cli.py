@@ -15,6 +15,7 @@ import msgspec
 
 from sandbox import client, guard, lifecycle
 from sandbox.admission import admit
+from sandbox.batch.containers import ENGINES
 from sandbox.errors import SandboxError
 from sandbox.faults import KINDS
 from sandbox.state import Options, State, read_state
@@ -87,6 +88,13 @@ def main() -> None:
     show_default=True,
     help="How much faster the sandbox's clock goes.",
 )
+@click.option(
+    "--executor",
+    type=click.Choice(["process", *ENGINES]),
+    default="process",
+    show_default=True,
+    help="What runs the jobs: this machine itself, or containers of their images.",
+)
 @click.option("--memory-limits", is_flag=True, help="End jobs that use more than they asked for.")
 @click.option(
     "--state",
@@ -106,6 +114,7 @@ def up(
     boot: float,
     idle: float,
     speed: float,
+    executor: str,
     memory_limits: bool,  # noqa: FBT001 # click passes by name
     state_dir: str | None,
     foreground: bool,  # noqa: FBT001 # click passes by name
@@ -118,6 +127,7 @@ def up(
         slots=slots,
         image_root=str(image_root),
         grace_s=stop_timeout,
+        engine=None if executor == "process" else executor,
         boot_s=boot,
         idle_s=idle,
         speed=speed,

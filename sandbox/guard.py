@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 import psutil
 
+from sandbox.batch.containers import label_of, remove_all
 from sandbox.errors import SandboxError
 from sandbox.state import Options, State, read_state, write_state
 
@@ -66,6 +67,8 @@ def guard(options: Options, *, ready: Callable[[State], None] | None = None) -> 
         server.kill()
     server.wait()
     _kill_descendants()
+    if options.engine:
+        remove_all(options.engine, label_of(work_folder(Path(options.folder))))
     return 0 if stopping.is_set() else 1
 
 
@@ -80,6 +83,7 @@ def serve(options: Options) -> None:
         work_dir=work_folder(Path(options.folder)),
         image_root=Path(options.image_root),
         grace_s=options.grace_s,
+        engine=options.engine,
         boot_s=options.boot_s,
         idle_s=options.idle_s,
         memory_limits=options.memory_limits,
@@ -93,7 +97,13 @@ def serve(options: Options) -> None:
             f"port {options.port} can't be had ({err.strerror}): give another, or none, with --port"
         ) from err
     app.endpoint = f"http://127.0.0.1:{server.port}"
-    write_state(Path(options.folder), port=server.port, region=options.region, key=app.key)
+    write_state(
+        Path(options.folder),
+        port=server.port,
+        region=options.region,
+        key=app.key,
+        engine=options.engine,
+    )
 
     def stop(*_: Any) -> None:
         threading.Thread(target=server.shutdown, daemon=True).start()
@@ -109,7 +119,7 @@ def serve(options: Options) -> None:
     server.serve_forever()
     server.server_close()
     app.close()
-    kill_jobs_of(Path(options.folder))
+    kill_jobs_of(Path(options.folder), options.engine)
     os._exit(0)  # all is done, and taking moto's memory apart would take seconds
 
 
@@ -118,11 +128,14 @@ def work_folder(folder: Path) -> Path:
     return folder / "work"
 
 
-def kill_jobs_of(folder: Path) -> None:
+def kill_jobs_of(folder: Path, engine: str | None) -> None:
     """For a guard and a server that were killed together: ends what their jobs left.
 
-    Known by the variables that every process of a job inherits.
+    Processes are known by the variables that each of a job's inherits, containers by their label.
+    Raises SandboxError when the engine does not remove its containers.
     """
+    if engine:
+        remove_all(engine, label_of(work_folder(folder)))
     homes = str(work_folder(folder)) + "/"
     jobs = []
     for process in psutil.process_iter():

@@ -53,6 +53,7 @@ KINDS = (
         "describe_launch_templates",
         "LaunchTemplates",
         "LaunchTemplateName",
+        {"MaxResults": 200},  # moto gives 15 else, and has no second page
     ),
     Kind("log group", "logs", "describe_log_groups", "logGroups", "logGroupName"),
     Kind("parameter", "ssm", "describe_parameters", "Parameters", "Name"),

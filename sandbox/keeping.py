@@ -19,7 +19,7 @@ from typing import Any
 from sandbox.batch.account import MOTO
 from sandbox.errors import SandboxError
 
-VERSION = 1
+VERSION = 2
 EVERY_SECONDS = 2.0
 """What a crash may lose; more where saving takes long."""
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))

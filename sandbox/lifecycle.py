@@ -16,10 +16,19 @@ from pathlib import Path
 
 import psutil
 
+from sandbox.batch.containers import check
 from sandbox.client import is_answering
 from sandbox.errors import SandboxError
 from sandbox.guard import STOP_SECONDS, command, guard, kill_jobs_of
-from sandbox.state import LOG_FILE, Options, State, find_guard, is_ours, read_state
+from sandbox.state import (
+    LOG_FILE,
+    Options,
+    State,
+    find_guard,
+    is_ours,
+    last_state,
+    read_state,
+)
 
 START_SECONDS = 60.0
 
@@ -30,6 +39,8 @@ def start(options: Options) -> tuple[State, bool]:
     Raises SandboxError when it does not come up.
     """
     folder = Path(options.folder)
+    if options.engine:
+        check(options.engine)
     with _alone(folder):
         running = read_state(folder)
         if running:
@@ -44,6 +55,8 @@ def run(options: Options, *, ready: Callable[[State], None]) -> int:
     Raises SandboxError when one already runs there.
     """
     folder = Path(options.folder)
+    if options.engine:
+        check(options.engine)
     with contextlib.ExitStack() as until_it_answers:
         until_it_answers.enter_context(_alone(folder))
         if read_state(folder):
@@ -159,7 +172,8 @@ def _clean(folder: Path) -> None:
     """
     if not is_ours(folder):
         raise SandboxError(f"{folder} holds other files: give another with --dir")
-    kill_jobs_of(folder)
+    last = last_state(folder)
+    kill_jobs_of(folder, last.engine if last else None)
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -48,6 +48,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     region: str
     key: str
+    engine: str | None = None
+    """What runs the jobs' containers, None where they are processes."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     image_root: str
     grace_s: float
+    engine: str | None = None
     boot_s: float = 0.0
     idle_s: float = 5.0
     memory_limits: bool = False
@@ -68,18 +71,28 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_state(folder: Path) -> State | None:
     """The sandbox of that folder, None when none runs there."""
+    state = last_state(folder)
+    return state if state and find_guard(state) else None
+
+
+def last_state(folder: Path) -> State | None:
+    """The sandbox that ran in that folder last and was not ended by `down`, if there is one."""
     try:
-        state = msgspec.json.decode((folder / STATE_FILE).read_bytes(), type=State)
+        return msgspec.json.decode((folder / STATE_FILE).read_bytes(), type=State)
     except (OSError, msgspec.DecodeError):
         return None
-    return state if find_guard(state) else None
 
 
-def write_state(folder: Path, *, port: int, region: str, key: str) -> None:
+def write_state(folder: Path, *, port: int, region: str, key: str, engine: str | None) -> None:
     """Tells how to reach the sandbox, whole or not at all, to this user alone."""
     guard = psutil.Process(os.getppid())
     state = State(
-        guard_pid=guard.pid, guard_started=guard.create_time(), port=port, region=region, key=key
+        guard_pid=guard.pid,
+        guard_started=guard.create_time(),
+        port=port,
+        region=region,
+        key=key,
+        engine=engine,
     )
     part = folder / _PART_FILE
     part.touch(mode=0o600)

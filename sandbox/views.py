@@ -16,7 +16,8 @@ from sandbox.page import Link, Table
 NEWEST_JOBS = 50
 LINES = 200
 _SHOWN = ("status", "statusReason", "jobName", "jobQueue", "jobDefinition", "createdAt", "startedAt",
-          "stoppedAt", "attempts", "arrayProperties", "nodeProperties", "container")  # fmt: skip
+          "stoppedAt", "attempts", "arrayProperties", "nodeProperties", "container",
+          "ecsProperties")  # fmt: skip
 
 
 def tables(batch: Batch) -> list[Table]:
@@ -67,12 +68,22 @@ def job(batch: Batch, job_id: str) -> tuple[dict[str, Any], list[str]] | None:
         if found is None:
             return None
         detail = job_detail(batch.store, found)
-    container = detail.get("container", {})
+    lines = [line for container in _containers(detail) for line in _tail(batch, container)]
+    return {"jobId": job_id} | {key: detail[key] for key in _SHOWN if detail.get(key)}, lines
+
+
+def _containers(detail: dict[str, Any]) -> list[dict[str, Any]]:
+    if "container" in detail:
+        return [detail["container"]]
+    tasks = detail.get("ecsProperties", {}).get("taskProperties", [])
+    return [container for task in tasks for container in task["containers"]]
+
+
+def _tail(batch: Batch, container: dict[str, Any]) -> list[str]:
     options = container.get("logConfiguration", {}).get("options", {})
-    lines = batch.store.account.log_tail(
+    return batch.store.account.log_tail(
         options.get("awslogs-group"), container.get("logStreamName", ""), LINES
     )
-    return {"jobId": job_id} | {key: detail[key] for key in _SHOWN if detail.get(key)}, lines
 
 
 def _queue(queue: Resource, counts: Mapping[str, Mapping[str, int]]) -> tuple[Any, ...]:

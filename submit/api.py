@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.errors import ServiceFailed, SubmitError, WrongUse
+from submit.errors import Refused, ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Axis, Experiment, Resources, Run, experiment_id
 from submit.fleet import LOCAL, SPOT_SUFFIX, Fleet
 from submit.plan import Submission, plan_submission
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from submit.backends import LogLine
     from submit.cancelling import Stopped
     from submit.findings import Finding
+    from submit.images.ecr import Tagged
     from submit.interquartile import Interquartile
     from submit.keeping import Details
     from submit.progress import Progress
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from submit.sending import Delivery
     from submit.sources import Source
     from submit.states import RunState
+    from submit.tracking.resuming import Comeback, Crashed
 
 __all__ = [
     "Axis",
@@ -51,15 +53,20 @@ __all__ = [
     "Session",
     "Summary",
     "attended",
+    "build_image",
     "cancel",
+    "check_image",
     "complete_experiments",
     "complete_queues",
+    "crashed_runs",
     "draw_curves",
     "examine",
     "experiments",
     "failed_runs",
     "find",
     "follow",
+    "image_repository",
+    "images",
     "in_use",
     "known",
     "log",
@@ -68,6 +75,8 @@ __all__ = [
     "own_machine",
     "plan",
     "poll",
+    "push_image",
+    "put_back",
     "queues",
     "remove",
     "results",
@@ -215,6 +224,38 @@ def next_generation(session: Session, plan: Plan) -> Experiment:
     return experiment
 
 
+def check_image(
+    session: Session, plan: Plan, *, note: Callable[[str], None] = lambda _: None
+) -> Plan:
+    """The plan, with its image pinned to the digest that it has now: a tag that moves later does
+    not change half an experiment. What was sent before goes on with the image it began with.
+
+    `note` is told when the image's registry can't be asked. Raises Refused for an image that
+    there is not, or that is built for other machines than the queue's.
+    """
+    from submit.images.check import check_image as look  # noqa: PLC0415 # speaks HTTP
+    from submit.images.check import digest_so_far  # noqa: PLC0415 # likewise
+
+    before = plan.submission
+    if plan.fleet.account == LOCAL:
+        return plan
+    begun, digest = digest_so_far(session, before)
+    if not begun:
+        image = before.experiment.image
+        digest = look(image, plan.fleet, before.queue_name, session.environ, note)
+    if not digest:
+        return plan
+    submission = plan_submission(
+        before.experiment,
+        plan.fleet,
+        before.queue_name,
+        user=session.user,
+        tries=plan.fallback.after if plan.fallback else None,
+        digest=digest,
+    )
+    return msgspec.structs.replace(plan, submission=submission)
+
+
 def send(
     session: Session,
     plan: Plan,
@@ -286,6 +327,7 @@ def _planned_anew(session: Session, plan: Plan) -> Plan | None:
         before.queue_name,
         user=session.user,
         tries=plan.fallback.after if plan.fallback else None,
+        digest=before.digest,
     )
     return Plan(submission=after, fleet=fleet, fallback=plan.fallback)
 
@@ -671,6 +713,90 @@ def draw_curves(outcomes: Sequence[Outcome], metric: str, path: Path, title: str
     from submit.picture import draw  # noqa: PLC0415 # loads matplotlib
 
     draw(outcomes, metric, path, title)
+
+
+def crashed_runs(session: Session, path: str, states: Sequence[str]) -> Crashed:
+    """The runs of experiments from here that are in one of these states in W&B's project
+    ENTITY/PROJECT, and whether they are over here too.
+    """
+    from submit.runs import Selection  # noqa: PLC0415 # not for a plan
+    from submit.tracking.resuming import Crashed, comeback, sort_tracked  # noqa: PLC0415 # likewise
+    from submit.tracking.server import fetch_tracked  # noqa: PLC0415 # loads wandb
+
+    found = sort_tracked(fetch_tracked(session.environ, path, states), experiments(session))
+    ours = [(kept, Selection(runs=numbers)) for kept, numbers in found.ours if numbers]
+    now = poll(session, [kept for kept, _ in ours])
+    return Crashed(
+        ours=tuple(
+            comeback(kept, runs(session, progress, selection))
+            for (kept, selection), progress in zip(ours, now, strict=True)
+        ),
+        others=found.others,
+    )
+
+
+def put_back(
+    session: Session,
+    crashed: Comeback,
+    *,
+    queue: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Retry:
+    """Sends those runs again, however they ended here: W&B's word counts."""
+    from submit.runs import Selection  # noqa: PLC0415 # not for a plan
+    from submit.states import OVER  # noqa: PLC0415 # likewise
+
+    selection = Selection(runs=crashed.runs)
+    return retry(session, crashed.kept, selection, states=OVER, queue=queue, note=note)
+
+
+def image_repository(session: Session) -> str:
+    """Where the stack's images go. Raises Refused where it has no repository."""
+    fleet = load_fleet(session)
+    if not fleet.image_repository:
+        raise Refused(
+            "no-repository",
+            f"the stack {fleet.stack} has no repository for images",
+            f"--repository REPOSITORY, or pulumi config set repository true --stack {fleet.stack}, "
+            f"then pulumi up --stack {fleet.stack}",
+        )
+    return fleet.image_repository
+
+
+def build_image(
+    image: str,
+    *,
+    archs: Sequence[str] | str | None = (),
+    push: bool = False,
+    context: Path | None = None,
+    dockerfile: Path | None = None,
+    cache: bool = False,
+) -> str:
+    """Builds a folder's image with Docker (submit.images.build); its name with its tag."""
+    from submit.images.build import build_image as build  # noqa: PLC0415 # starts Docker
+
+    return build(
+        image,
+        archs=archs,
+        push=push,
+        context=context or Path(),
+        dockerfile=dockerfile,
+        cache=cache,
+    )
+
+
+def push_image(source: str, target: str) -> str:
+    """Pushes an image of this machine's Docker under another name; that name."""
+    from submit.images.build import push_image as push  # noqa: PLC0415 # starts Docker
+
+    return push(source, target)
+
+
+def images(session: Session, repository: str) -> list[Tagged]:
+    """The tagged images there, the latest first where the registry says when they came."""
+    from submit.images.listing import list_images  # noqa: PLC0415 # asks the registry
+
+    return list_images(repository, session.environ)
 
 
 def store_wandb_key(session: Session, key: str) -> None:

@@ -1,7 +1,8 @@
 """Experiment and Run: what one `submit run` asks for, and its cells in a fixed order. Pure.
 
-A run's index is mixed radix over the axes in the order given, the seed turning fastest.
-The experiment's id is a digest of the request itself, so that the same request is the same
+A run's index is mixed radix over the axes in the order given, the seed turning fastest; the
+cells that are included follow the grid, and the indexes of excluded ones are nobody's. The
+experiment's id is a digest of the request itself, so that the same request is the same
 experiment on every machine.
 """
 
@@ -10,24 +11,18 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from submit.errors import WrongUse
+from submit.cells import Pattern, Span, covers, digits_of, kept_spans
 
 ID_LENGTH = 12
 """Characters of an experiment id: 60 bits, enough for a million experiments of one team."""
 
-MAX_GROUP = 128
-"""Characters of a group's name at Weights & Biases."""
+SEED = "seed"
+"""What the seed is called among parameters."""
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
-_PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_NAME = re.compile(
-    r"((^|_)KEY$|(^|_)KEY_ID$|API_?KEY|SECRET|(^|_)PAT$|TOKEN|PASSWORD|PASSWD|CREDENTIAL)",
-    re.IGNORECASE,
-)
 _PLACEHOLDER = re.compile(r"\{(\{?)([A-Za-z][A-Za-z0-9_.-]*)\}(\}?)")
 
 
@@ -51,6 +46,10 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
 
 
+Cell = tuple[tuple[str, str], ...]
+"""Some parameters, by name, with a value each."""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One cell: `parameters` in the order of the axes; `seed` None when none were asked for."""
 
@@ -63,11 +62,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command over a grid of parameters and seeds, in an image, with resources.
 
-    An empty `image` is the fleet's, and is filled in before anything else is made of it.
-    `name` and `group`, and where Weights & Biases files its runs (`project`, `entity`), are for
-    people and are not part of the identity; nor is `workers`, how many runs may go at once on the
-    own machine. `folder` is where its runs work there, when no image holds them. `retries` counts further attempts after a lost machine. `generation` is above 0 when the same request was
-    wanted again.
+    `exclude` leaves out every run that has all the values of one of its cells, the seed among
+    them if it is given; `include` adds cells to the grid, each with a value for every parameter,
+    and each with every seed. An empty `image` is the fleet's, and is filled in before anything
+    else is made of it. `retries` counts further attempts after a lost machine. `generation` is
+    above 0 when the same request was wanted again. `folder` is where its runs work on the own machine, when no
+    image holds them; `workers`, how many of them may go at once there.
     """
 
     command: tuple[str, ...]
@@ -80,39 +80,34 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retries: int = 3
     generation: int = 0
     folder: str = ""
+    exclude: tuple[Cell, ...] = ()
+    include: tuple[Cell, ...] = ()
     name: str = ""
     group: str = ""
     project: str = ""
     entity: str = ""
+    """Where Weights & Biases files the runs."""
+    tags: tuple[str, ...] = ()
+    share: str = ""
+    """Whose share of a fair-share queue it counts for; empty is the user's."""
     workers: int | None = None
 
 
-def check_experiment(experiment: Experiment) -> None:
-    """Raises WrongUse for the first thing that no backend could run as asked."""
-    if not experiment.command or not experiment.command[0]:
-        raise WrongUse(
-            "no-command",
-            "no command to run was given",
-            "submit run --queue QUEUE --seeds 3 -- python train.py",
-        )
-    _check_axes(experiment.axes)
-    _check_environment(experiment.environment)
-    _check_once(experiment)
-    _check_text("the command", *experiment.command)
-    _check_text("the name or the group", experiment.name, experiment.group)
-    if len(experiment.group) > MAX_GROUP:
-        raise WrongUse("group", f"the group has {len(experiment.group)} letters, W&B takes 128")
-    for axis in experiment.axes:
-        for row in axis.rows:
-            _check_text(f"a value of {' and '.join(axis.names)}", *row)
-    _check_seeds(experiment.seeds)
+NO_IDENTITY: dict[str, object] = {
+    "name": "",
+    "group": "",
+    "project": "",
+    "entity": "",
+    "tags": (),
+    "share": "",
+    "workers": None,
+}
+"""What is for people and for the queue, not for what runs: no part of the identity."""
 
 
 def experiment_id(experiment: Experiment) -> str:
     """The digest of the request, 12 characters a-z2-7: the same request, the same id."""
-    identity = msgspec.structs.replace(
-        experiment, name="", group="", project="", entity="", workers=None
-    )
+    identity = msgspec.structs.replace(experiment, **NO_IDENTITY)
     digest = hashlib.sha256(msgspec.json.encode(identity, order="sorted")).digest()
     bits = int.from_bytes(digest[:8], "big")
     return "".join(_BASE32[bits >> shift & 31] for shift in range(59, 59 - 5 * ID_LENGTH, -5))
@@ -120,36 +115,74 @@ def experiment_id(experiment: Experiment) -> str:
 
 def run_count(experiment: Experiment) -> int:
     """How many runs the experiment has."""
-    return math.prod(len(axis.rows) for axis in experiment.axes) * max(1, len(experiment.seeds))
+    return sum(last - first + 1 for first, last in run_spans(experiment))
+
+
+def run_spans(experiment: Experiment) -> tuple[Span, ...]:
+    """The indexes of the runs, ascending."""
+    spans = kept_spans(_radices(experiment), _patterns(experiment))
+    start = math.prod(_radices(experiment))
+    added = len(experiment.include) * max(1, len(experiment.seeds))
+    return (*spans, (start, start + added - 1)) if added else spans
+
+
+def iter_indexes(experiment: Experiment) -> Iterator[int]:
+    """The indexes of the runs, lazily and ascending."""
+    return (n for first, last in run_spans(experiment) for n in range(first, last + 1))
+
+
+def has_run(experiment: Experiment, index: int) -> bool:
+    """Whether there is a run of that index."""
+    radices = _radices(experiment)
+    beyond = index - math.prod(radices)
+    if beyond >= 0:
+        return beyond < len(experiment.include) * max(1, len(experiment.seeds))
+    if index < 0:
+        return False
+    digits = digits_of(index, radices)
+    return not any(covers(pattern, digits) for pattern in _patterns(experiment))
 
 
 def nth_run(experiment: Experiment, index: int, identity: str | None = None) -> Run:
-    """Run number `index` (from 0). Who knows the experiment's id already saves time with it.
+    """The run of that index. Who knows the experiment's id already saves time with it.
 
-    Raises IndexError outside of the grid.
+    Raises IndexError where there is none.
     """
-    if not 0 <= index < run_count(experiment):
+    if not has_run(experiment, index):
         raise IndexError(index)
-    rest, seed = index, None
-    if experiment.seeds:
-        rest, digit = divmod(rest, len(experiment.seeds))
-        seed = experiment.seeds[digit]
-    cells: list[tuple[str, str]] = []
-    for axis in reversed(experiment.axes):
-        rest, digit = divmod(rest, len(axis.rows))
-        cells[:0] = zip(axis.names, axis.rows[digit], strict=True)
-    return Run(
-        index=index,
-        parameters=tuple(cells),
-        seed=seed,
-        wandb_run_id=wandb_run_id(identity or experiment_id(experiment), index),
-    )
+    return _run(experiment, index, identity or experiment_id(experiment))
 
 
-def iter_runs(experiment: Experiment) -> Iterator[Run]:
+def iter_runs(experiment: Experiment, identity: str | None = None) -> Iterator[Run]:
     """All runs, lazily, in the order of their indexes."""
-    identity = experiment_id(experiment)
-    return (nth_run(experiment, index, identity) for index in range(run_count(experiment)))
+    known = identity or experiment_id(experiment)
+    return (_run(experiment, index, known) for index in iter_indexes(experiment))
+
+
+def parameter_names(experiment: Experiment) -> list[str]:
+    """The parameters, in the order of the axes; without any, of the first cell included."""
+    if experiment.axes or not experiment.include:
+        return [name for axis in experiment.axes for name in axis.names]
+    return [name for name, _ in experiment.include[0]]
+
+
+def parameter_values(experiment: Experiment, name: str) -> list[str]:
+    """The values that the parameter is given, each once."""
+    values = [
+        row[axis.names.index(name)]
+        for axis in experiment.axes
+        if name in axis.names
+        for row in axis.rows
+    ]
+    values += [value for cell in experiment.include for other, value in cell if other == name]
+    return list(dict.fromkeys(values))
+
+
+def grid_size(experiment: Experiment) -> int:
+    """How many cells the axes make: those that are included are not among them."""
+    if not experiment.axes:
+        return 0 if experiment.include else 1
+    return math.prod(len(axis.rows) for axis in experiment.axes)
 
 
 def wandb_run_id(experiment: str, index: int) -> str:
@@ -178,9 +211,9 @@ def argument_parts(experiment: Experiment) -> tuple[tuple[Part, ...], ...]:
     `{name}` and `{seed}` in the command are such places (`{{name}}` is literal text); what
     the command does not mention is appended as `--name value` and `--seed N`.
     """
-    names = [name for axis in experiment.axes for name in axis.names]
+    names = parameter_names(experiment)
     if experiment.seeds:
-        names.append("seed")
+        names.append(SEED)
     arguments = [_split_placeholders(argument, frozenset(names)) for argument in experiment.command]
     mentioned = {part.name for parts in arguments for part in parts if isinstance(part, Filled)}
     for name in names:
@@ -191,7 +224,7 @@ def argument_parts(experiment: Experiment) -> tuple[tuple[Part, ...], ...]:
 
 def run_arguments(experiment: Experiment, run: Run) -> tuple[str, ...]:
     """The argument list that `run` is started with."""
-    values = dict(run.parameters) | {"seed": str(run.seed)}
+    values = dict(run.parameters) | {SEED: str(run.seed)}
     return tuple(
         "".join(part.text if isinstance(part, Literal) else values[part.name] for part in parts)
         for parts in argument_parts(experiment)
@@ -223,86 +256,63 @@ def _split_placeholders(argument: str, names: frozenset[str]) -> tuple[Part, ...
     return (*parts, Literal(text)) if text or not parts else tuple(parts)
 
 
-def _check_axes(axes: tuple[Axis, ...]) -> None:
-    seen: dict[str, str] = {"SEED": "seed"}
-    for axis in axes:
-        for name in axis.names:
-            if not _PARAMETER_NAME.fullmatch(name):
-                raise WrongUse(
-                    "parameter-name",
-                    f"{name!r} can't be a parameter's name: it must begin with a letter and "
-                    "hold letters, digits, '-', '_' and '.' only",
-                    "--grid learning-rate=3e-4,1e-3",
-                )
-            other = seen.setdefault(environment_suffix(name), name)
-            if name == "seed" or other != name:
-                raise WrongUse(
-                    "parameter-clash",
-                    f"the parameters {other!r} and {name!r} would share one environment variable"
-                    if name != "seed"
-                    else "seeds are not a parameter of the grid",
-                    "give one of them another name" if name != "seed" else "--seeds 1,2,3",
-                )
-            if sum(name in a.names for a in axes) > 1 or axis.names.count(name) > 1:
-                raise WrongUse("parameter-twice", f"the parameter {name!r} is given twice")
-        if not axis.rows:
-            raise WrongUse(
-                "no-values",
-                f"the parameter {' and '.join(axis.names)} has no values",
-                f"--grid {axis.names[0]}=VALUE,VALUE",
-            )
-        if len(set(axis.rows)) < len(axis.rows):
-            twice = next(row for row in axis.rows if axis.rows.count(row) > 1)
-            raise WrongUse(
-                "value-twice",
-                f"the parameter {' and '.join(axis.names)} has the value {', '.join(twice)!r} twice",
-            )
+def _run(experiment: Experiment, index: int, identity: str) -> Run:
+    cell, seed = index, None
+    if experiment.seeds:
+        cell, digit = divmod(index, len(experiment.seeds))
+        seed = experiment.seeds[digit]
+    return Run(
+        index=index,
+        parameters=_cell(experiment, cell),
+        seed=seed,
+        wandb_run_id=wandb_run_id(identity, index),
+    )
 
 
-def _check_once(experiment: Experiment) -> None:
-    """A variable has one value: from --env, or from a secret."""
-    names = [name for name, _ in experiment.environment] + list(experiment.secrets)
-    names += ["WANDB_PROJECT"] if experiment.project else []
-    names += ["WANDB_ENTITY"] if experiment.entity else []
-    for name in names:
-        if names.count(name) > 1:
-            raise WrongUse(
-                "environment-twice", f"the variable {name} is given twice", "--env K=V once"
-            )
+def _cell(experiment: Experiment, number: int) -> Cell:
+    """The parameters of that cell: of the grid, or behind it of those that are included."""
+    beyond = number - grid_size(experiment)
+    if beyond >= 0 and experiment.include:
+        values = dict(experiment.include[beyond])
+        return tuple((name, values[name]) for name in parameter_names(experiment))
+    cells: list[tuple[str, str]] = []
+    for axis in reversed(experiment.axes):
+        number, digit = divmod(number, len(axis.rows))
+        cells[:0] = zip(axis.names, axis.rows[digit], strict=True)
+    return tuple(cells)
 
 
-def _check_environment(environment: tuple[tuple[str, str], ...]) -> None:
-    for name, value in environment:
-        if not _ENVIRONMENT_NAME.fullmatch(name):
-            raise WrongUse(
-                "environment-name", f"{name!r} is no name of an environment variable", "--env K=V"
-            )
-        if name.startswith(("AWS_BATCH", "RUNFLEET_")):
-            raise WrongUse(
-                "environment-reserved",
-                f"{name} is set by {'AWS Batch' if name.startswith('AWS_BATCH') else 'runfleet'} "
-                "and can't be given",
-            )
-        if _SECRET_NAME.search(name):
-            raise WrongUse(
-                "environment-secret",
-                f"{name} looks like a secret, and whoever may describe a job can read its "
-                "environment",
-                f"keep it in Secrets Manager and add --secret {name}",
-            )
-        _check_text(f"the environment variable {name}", value)
+def _radices(experiment: Experiment) -> tuple[int, ...]:
+    """The seed is the last digit; the first stands for a grid that has no cells at all."""
+    cells = [len(axis.rows) for axis in experiment.axes] or [grid_size(experiment)]
+    return (*cells, len(experiment.seeds) or 1)
 
 
-def _check_seeds(seeds: tuple[int, ...]) -> None:
-    if len(set(seeds)) < len(seeds):
-        raise WrongUse("seed-twice", "a seed is given twice", "--seeds 1,2,3")
-    if any(seed < 0 for seed in seeds):
-        raise WrongUse("seed-negative", "seeds are whole numbers from 0", "--seeds 1,2,3")
+def _patterns(experiment: Experiment) -> tuple[Pattern, ...]:
+    return tuple(
+        tuple(
+            (place, frozenset(digits))
+            for place, digits in enumerate(_digits(experiment, dict(cell)))
+            if digits is not None
+        )
+        for cell in experiment.exclude
+    )
 
 
-def _check_text(what: str, *texts: str) -> None:
-    for text in texts:
-        if "\0" in text:
-            raise WrongUse("nul", f"{what} holds a NUL character, which no process can be given")
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise WrongUse("not-utf8", f"{what} is not valid UTF-8")
+def _digits(experiment: Experiment, cell: dict[str, str]) -> Iterator[Sequence[int] | None]:
+    """For each digit which ones have the values of `cell`; None where it does not mind."""
+    for axis in experiment.axes:
+        wanted = [(n, cell[name]) for n, name in enumerate(axis.names) if name in cell]
+        yield (
+            [d for d, row in enumerate(axis.rows) if all(row[n] == value for n, value in wanted)]
+            if wanted
+            else None
+        )
+    if not experiment.axes:
+        yield None
+    seed = cell.get(SEED)
+    yield (
+        None
+        if seed is None
+        else [d for d, known in enumerate(experiment.seeds) if str(known) == seed]
+    )

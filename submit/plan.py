@@ -6,18 +6,21 @@ Batch API reference and the Batch User Guide ("Service quotas", "Array jobs").
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from submit.checks import check_experiment
 from submit.errors import Refused, WrongUse
-from submit.experiment import Experiment, check_experiment, experiment_id, run_count
+from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import LOCAL, Fleet, Queue
-from submit.ranges import count_ranges, split_ranges
+from submit.images.names import pin
+from submit.nearest import near_names
+from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
 from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
 
@@ -27,10 +30,14 @@ MAX_OVERRIDES = 8192
 MAX_DEFINITION_BYTES = 24 * 1024
 MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
+MAX_SHARE = 255
+"""Letters of a share identifier."""
 MAX_RETRIES = 9
 """retryStrategy.attempts is 1 to 10, and the first try is one of them."""
 USER_TAG = "runfleet:user"
 """A job's tag that says who has sent it."""
+DIGEST_TAG = "runfleet:image-digest"
+"""A job's tag that says which image exactly it runs, whatever the tag of the image means later."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
 _JOB_NAME_LENGTH = 128
 
@@ -72,6 +79,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     resources: JobResources
     definition: Definition
     jobs: tuple[Job, ...]
+    digest: str | None = None
+    """Of the image, to which the definition is pinned; None where it was not looked up."""
 
 
 def find_queue(fleet: Fleet, name: str) -> Queue:
@@ -81,7 +90,7 @@ def find_queue(fleet: Fleet, name: str) -> Queue:
     """
     if name in fleet.queues:
         return fleet.queues[name]
-    near = difflib.get_close_matches(name, fleet.queues, n=3, cutoff=0.6)
+    near = near_names(name, list(fleet.queues), most=3)
     guess = f"; did you mean {' or '.join(near)}?" if near else ""
     raise WrongUse(
         "unknown-queue",
@@ -100,9 +109,11 @@ def plan_submission(
     runs: str | None = None,
     number: int = 0,
     tries: int | None = None,
+    digest: str | None = None,
 ) -> Submission:
     """The requests that put `runs` (all when None) of the experiment on the queue. With `tries`
-    the jobs get so many instead of the experiment's, and so the definition stays the same.
+    the jobs get so many instead of the experiment's, and so the definition stays the same. With
+    `digest` they run the image that had it when it was looked up.
 
     Raises WrongUse and Refused for whatever AWS would refuse, or accept and then fail.
     """
@@ -111,7 +122,7 @@ def plan_submission(
     _refuse_impossible(experiment, fleet)
     resources = resolve_resources(experiment.resources, fleet, queue_name)
     identity = experiment_id(experiment)
-    every_run = f"0-{run_count(experiment) - 1}" if run_count(experiment) > 1 else "0"
+    every_run = encode_spans(run_spans(experiment))
     wanted = every_run if runs is None else runs
 
     constant = encode_grid(experiment) | dict(experiment.environment)
@@ -122,9 +133,11 @@ def plan_submission(
     inline = room >= min(len(wanted), len(every_run))
     if not inline:
         room = MAX_OVERRIDES - _overrides_length(own | encode_runs(""))
-    definition = _definition(experiment, fleet, resources, {} if inline else constant)
+    image = pin(experiment.image, digest) if digest else experiment.image
+    definition = _definition(experiment, fleet, resources, {} if inline else constant, image)
     pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
-    tags = _job_tags(experiment, fleet, user)
+    tags = _job_tags(experiment, fleet, user, digest)
+    share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
         experiment=experiment,
         experiment_id=identity,
@@ -136,6 +149,7 @@ def plan_submission(
         queue_arn=queue.arn,
         resources=resources,
         definition=definition,
+        digest=digest,
         jobs=tuple(
             _job(
                 name=job_name(identity, number, chunk, experiment.name),
@@ -144,12 +158,22 @@ def plan_submission(
                 queue_arn=queue.arn,
                 environment=own | (constant if inline else {}) | encode_runs(piece),
                 tags=tags,
+                share=share,
                 tries=tries,
                 workers=experiment.workers,
             )
             for chunk, piece in enumerate(pieces)
         ),
     )
+
+
+def pinned_digest(requests: Iterable[Request]) -> str | None:
+    """The digest with which an experiment's jobs were sent first: all its runs have one image."""
+    for request in requests:
+        digest = request.get("tags", {}).get(DIGEST_TAG)
+        if digest:
+            return str(digest)
+    return None
 
 
 def job_name(identity: str, number: int, chunk: int, label: str) -> str:
@@ -201,7 +225,11 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
 
 
 def _definition(
-    experiment: Experiment, fleet: Fleet, resources: JobResources, environment: dict[str, str]
+    experiment: Experiment,
+    fleet: Fleet,
+    resources: JobResources,
+    environment: dict[str, str],
+    image: str,
 ) -> Definition:
     requirements = [
         {"type": "VCPU", "value": str(resources.vcpus)},
@@ -210,7 +238,7 @@ def _definition(
     if resources.gpus:
         requirements.append({"type": "GPU", "value": str(resources.gpus)})
     container: Request = {
-        "image": experiment.image,
+        "image": image,
         "command": ["sh", "-c", script(), "runfleet"],
         "jobRoleArn": fleet.job_role_arn,
         "executionRoleArn": fleet.execution_role_arn,
@@ -276,6 +304,7 @@ def _job(
     queue_arn: str,
     environment: dict[str, str],
     tags: dict[str, str],
+    share: Request,
     tries: int | None,
     workers: int | None,
 ) -> Job:
@@ -286,6 +315,7 @@ def _job(
         "containerOverrides": {"environment": _pairs(environment)},
         "propagateTags": True,
         "tags": tags,
+        **share,
     }
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
@@ -303,13 +333,17 @@ def _job(
     return Job(name=name, chunk=chunk, runs=runs, size=size, request=request)
 
 
-def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]:
+def _job_tags(
+    experiment: Experiment, fleet: Fleet, user: str, digest: str | None
+) -> dict[str, str]:
     tags = {
         **fleet.tags,
         "runfleet:stack": fleet.stack,
         "runfleet:experiment": experiment_id(experiment),
         USER_TAG: user,
         "runfleet:name": experiment.name,
+        DIGEST_TAG: digest or "",
+        "runfleet:tags": " ".join(experiment.tags),
     }
     if len(tags) > MAX_TAGS:
         raise Refused(
@@ -317,6 +351,32 @@ def _job_tags(experiment: Experiment, fleet: Fleet, user: str) -> dict[str, str]
             f"a job would carry {len(tags)} tags, AWS Batch fails jobs with more than {MAX_TAGS}",
         )
     return {key: _tag_value(value) for key, value in tags.items() if value}
+
+
+def _share(
+    experiment: Experiment, queue: Queue, queue_name: str, user: str, *, first: bool
+) -> Request:
+    """Whose share of a fair-share queue the jobs count for, which such a queue must be told and
+    no other may (SubmitJob, shareIdentifier); all have one priority within it. What was sent
+    before may be sent again to a queue that has no shares.
+    """
+    if not queue.fair_share:
+        if experiment.share and first:
+            raise Refused(
+                "no-fair-share",
+                f"the queue {queue_name} has no fair shares: its jobs run in the order they come",
+                "leave --share out",
+            )
+        return {}
+    share = experiment.share or re.sub(r"[^A-Za-z0-9]", "", user)[:MAX_SHARE]
+    if not share:
+        raise Refused(
+            "no-share",
+            f"{queue_name} shares its machines fairly, and the user {user!r} has no letter or digit "
+            "for a share's name",
+            "--share NAME",
+        )
+    return {"shareIdentifier": share, "schedulingPriorityOverride": 0}
 
 
 def _tag_value(text: str) -> str:

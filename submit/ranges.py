@@ -16,7 +16,12 @@ WINDOW = 256
 
 def encode_ranges(numbers: Iterable[int]) -> str:
     """`numbers`, in their order, in the shorter form wherever they lie scattered."""
-    return ",".join(_iter_texts(_Spans(numbers)))
+    return encode_spans(_iter_spans(numbers))
+
+
+def encode_spans(spans: Iterable[tuple[int, int]]) -> str:
+    """The same of numbers that are given as (first, last) of neighbours."""
+    return ",".join(_iter_texts(_Spans(spans)))
 
 
 def decode_ranges(text: str) -> Iterator[int]:
@@ -28,6 +33,11 @@ def decode_ranges(text: str) -> Iterator[int]:
 def count_ranges(text: str) -> int:
     """How many numbers `text` stands for."""
     return sum(map(_part_count, text.split(","))) if text else 0
+
+
+def plain_ranges(text: str) -> str:
+    """The same numbers as people read them: `0-5,8,10-12`, without bitmaps."""
+    return ",".join(map(_span_text, _iter_spans(decode_ranges(text))))
 
 
 def split_ranges(text: str, *, most: int, longest: int) -> Iterator[str]:
@@ -61,8 +71,8 @@ def split_ranges(text: str, *, most: int, longest: int) -> Iterator[str]:
 class _Spans:
     """Neighbouring numbers as (first, last), with a look ahead."""
 
-    def __init__(self, numbers: Iterable[int]) -> None:
-        self._spans = _iter_spans(numbers)
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._spans = iter(spans)
         self._ahead: list[tuple[int, int]] = []
 
     def peek(self, nth: int) -> tuple[int, int] | None:

@@ -64,10 +64,11 @@ def _refuse_misfit(asked: Resources, fleet: Fleet, queue_name: str) -> None:
         ("GPUs", asked.gpus, queue.gpus),
     ):
         if wanted is not None and wanted > has:
+            held = f"has {has:,} for jobs" if has else "has none"
             raise Refused(
                 "too-large",
-                f"a run asks for {wanted:,} {what}; an instance of {queue_name} "
-                f"({queue.instance_type}) has {has:,} for jobs",
+                f"a run asks for {wanted:,} {what.removesuffix('s') if wanted == 1 else what}; an instance of {queue_name} "
+                f"({queue.instance_type}) {held}",
                 _advice(asked, fleet, queue),
             )
 

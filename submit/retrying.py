@@ -15,7 +15,15 @@ from submit.errors import SubmitError, WrongUse
 from submit.fleet import Fleet
 from submit.keeping import Details
 from submit.ledger import Ledger
-from submit.plan import Submission, job_chunk, job_name_prefix, job_number, plan_submission
+from submit.plan import (
+    DIGEST_TAG,
+    Submission,
+    job_chunk,
+    job_name_prefix,
+    job_number,
+    pinned_digest,
+    plan_submission,
+)
 from submit.progress import Progress
 from submit.ranges import count_ranges, decode_ranges, encode_ranges
 from submit.records import INTENDED, Kept, Row
@@ -173,7 +181,7 @@ def discover(kept: Kept, fleet: Fleet, ledger: Ledger, backend: Backend) -> int:
             definition=status.definition,
             runs=status.runs,
             size=count_ranges(status.runs),
-            request={},
+            request={"tags": {DIGEST_TAG: status.digest}} if status.digest else {},
             state=INTENDED,
             intended=job.created_ms / 1000,
         )
@@ -230,6 +238,7 @@ def _plan(
             f"{kept.scope.region}; the fleet of {fleet.stack} is in {fleet.account}, {fleet.region}",
             f"submit retry {kept.id} --stack {kept.stack}",
         )
+    digest = pinned_digest(row.request for row in progress.rows)
     first = max((row.number for row in progress.rows), default=0) + 1
     return [
         plan_submission(
@@ -240,6 +249,7 @@ def _plan(
             runs=encode_ranges(indexes),
             number=first + place,
             tries=tries_on(kept, queue),
+            digest=digest,
         )
         for place, (queue, indexes) in enumerate(groups.items())
     ]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
 from submit.backends import RunStatus
 from submit.errors import WrongUse
-from submit.experiment import Experiment, Run, nth_run, run_count
+from submit.experiment import (
+    Experiment,
+    Run,
+    has_run,
+    iter_runs,
+    nth_run,
+    parameter_names,
+    parameter_values,
+    run_spans,
+)
 from submit.keeping import Details
+from submit.nearest import nearest
 from submit.progress import Progress, RowKey, key, sent_again
 from submit.ranges import decode_ranges
 from submit.records import Row
@@ -49,9 +58,12 @@ def select_runs(experiment: Experiment, identity: str, selection: Selection) -> 
     Raises WrongUse for a run, seed, parameter or value that the experiment does not have.
     """
     _check_selection(experiment, selection)
-    count = run_count(experiment)
-    for index in sorted(selection.runs) if selection.runs else range(count):
-        run = nth_run(experiment, index, identity)
+    runs = (
+        (nth_run(experiment, index, identity) for index in sorted(selection.runs))
+        if selection.runs
+        else iter_runs(experiment, identity)
+    )
+    for run in runs:
         values = dict(run.parameters)
         if (not selection.seeds or run.seed in selection.seeds) and all(
             values[name] in wanted for name, wanted in selection.where
@@ -127,10 +139,10 @@ def _view(run: Run, tries: Sequence[RunStatus]) -> RunView:
 
 
 def _check_selection(experiment: Experiment, selection: Selection) -> None:
-    count = run_count(experiment)
     for index in selection.runs:
-        if not 0 <= index < count:
-            raise WrongUse("no-such-run", f"there is no run {index}: they are 0 to {count - 1}")
+        if not has_run(experiment, index):
+            last = run_spans(experiment)[-1][1]
+            raise WrongUse("no-such-run", f"there is no run {index}: they are 0 to {last}")
     for seed in selection.seeds:
         if seed not in experiment.seeds:
             seeds = ", ".join(map(str, experiment.seeds[:10])) or "none"
@@ -141,19 +153,12 @@ def _check_selection(experiment: Experiment, selection: Selection) -> None:
             if value not in values:
                 raise WrongUse(
                     "no-such-value",
-                    f"no run has {name}={value}{_nearest(value, values)}",
+                    f"no run has {name}={value}{nearest(value, values)}",
                 )
 
 
 def _values(experiment: Experiment, name: str) -> list[str]:
-    for axis in experiment.axes:
-        if name in axis.names:
-            place = axis.names.index(name)
-            return [row[place] for row in axis.rows]
-    names = [name for axis in experiment.axes for name in axis.names]
-    raise WrongUse("no-such-parameter", f"there is no parameter {name!r}{_nearest(name, names)}")
-
-
-def _nearest(given: str, names: Sequence[str]) -> str:
-    shown = difflib.get_close_matches(given, names, n=3, cutoff=0.3) or list(names[:10])
-    return f" (there is: {', '.join(shown) or 'none'})"
+    names = parameter_names(experiment)
+    if name not in names:
+        raise WrongUse("no-such-parameter", f"there is no parameter {name!r}{nearest(name, names)}")
+    return parameter_values(experiment, name)

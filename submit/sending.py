@@ -124,9 +124,12 @@ def _prepare(submission: Submission, backend: Backend) -> tuple[str, dict[int, s
     """The definition's ARN, and ids of jobs by chunk that stand in the queue already."""
     try:
         definition, stood = backend.define(submission.definition)
-        # Whoever else has sent this experiment has used this very definition.
+        # Whoever else has sent this experiment has used this very definition, unless the image's
+        # tag has moved in between.
         prefix = job_name_prefix(submission.experiment_id, submission.number)
-        return definition, _look(backend, submission.queue_arn, prefix) if stood else {}
+        return definition, _look(
+            backend, submission.queue_arn, prefix
+        ) if stood or submission.digest else {}
     except ServiceFailed as err:
         message = f"{err.message}\nnothing was sent"
         raise ServiceFailed(err.slug, message, err.hint) from err

@@ -1,4 +1,4 @@
-"""What people type for amounts: seeds, memory, durations. Pure.
+"""What people type for amounts and variables: seeds, memory, durations, NAME=VALUE. Pure.
 
 One parser per kind of value, used by the command line and by experiment files.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from submit.errors import WrongUse
 
@@ -55,6 +56,28 @@ def parse_duration(text: str) -> int:
     """
     value, unit = _amount("a duration", text, _DURATION_UNITS, "--hours 12 or --hours 90m")
     return math.ceil(value * _DURATION_UNITS[unit])
+
+
+def parse_count(what: str, *, least: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
+            raise WrongUse("count", f"{text!r} is no number of {what} from {least} on")
+        return int(text)
+
+    return parse
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    """(name, value) of `NAME=VALUE`.
+
+    Raises WrongUse.
+    """
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise WrongUse("env", f"{text!r} is no NAME=VALUE", "--env OMP_NUM_THREADS=1")
+    return name, value
 
 
 def _counted(first: int, last: int, text: str, hint: str) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +10,14 @@ from typing import Any, NamedTuple
 
 from sandbox.batch import limits
 from sandbox.batch.account import DEFAULT_LOG_GROUP, Account
+from sandbox.batch.containers import ContainerExecutor
 from sandbox.batch.executor import Attempt, Executor, Outcome
 from sandbox.batch.machines import Machine, Need
+from sandbox.batch.placement import need_of
+from sandbox.batch.sequence import Ending, Part, run_all
 from sandbox.batch.store import Job, Resource, new_id
+from sandbox.batch.tasks import containers
 from sandbox.conditions import Conditions
-
-NO_COMMAND = ("true",)
-"""An image's own command, which nobody can know here."""
-
 
 TIMED_OUT = "Job attempt duration exceeded timeout"
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
@@ -33,9 +32,14 @@ class Running(NamedTuple):
     environment: Resource
     machine: Machine
     need: Need
-    stop: threading.Event
+    parts: list[Part]
+    """Its containers."""
     reasons: list[str]
     """Why it is being stopped, if it is."""
+    changed: threading.Condition
+    """Notified when a container has begun or ended, or is to end."""
+    pids: list[int]
+    """The processes of its containers."""
     task_id: str
     main_address: str | None = None
     """Where a node finds the main node; None on the main node itself."""
@@ -43,14 +47,20 @@ class Running(NamedTuple):
     def end(self, reason: str) -> None:
         """Asks it to stop; of several reasons the first counts."""
         self.reasons.append(reason)
-        self.stop.set()
+        with self.changed:
+            for part in self.parts:
+                part.stop.set()
+            self.changed.notify_all()
 
 
 class Ended(NamedTuple):
     """What AWS says of an attempt that is over."""
 
     status_reason: str
-    container: dict[str, Any]
+    ran: dict[str, Any]
+    """Where it ran and how its containers ended, as DescribeJobs says it of an attempt."""
+    reason: str | None
+    exit_code: int | None
     succeeded: bool
     may_retry: bool
 
@@ -64,15 +74,27 @@ def begin(
     main_address: str | None = None,
 ) -> Running:
     """An attempt that is about to run."""
+    task_id = new_id().replace("-", "")
     return Running(
         job=job,
         queue_name=queue_name,
         environment=environment,
         machine=machine,
         need=need,
-        stop=threading.Event(),
+        parts=[
+            Part(
+                container=container,
+                memory_mib=need_of(container).memory_mib,
+                folder=f"{task_id}.{number}" if number else task_id,
+                stop=threading.Event(),
+                reasons=[],
+            )
+            for number, container in enumerate(containers(job.spec))
+        ],
         reasons=[],
-        task_id=new_id().replace("-", ""),
+        changed=threading.Condition(),
+        pids=[],
+        task_id=task_id,
         main_address=main_address,
     )
 
@@ -81,65 +103,112 @@ def run(
     running: Running,
     *,
     account: Account,
-    executor: Executor,
+    executor: Executor | ContainerExecutor,
     conditions: Conditions,
     work_dir: Path,
-    started: Callable[[int], None],
+    started: Callable[[Part, int], None],
 ) -> Ended:
-    """Runs the attempt to its end; `started` is called with its process's id."""
-    fault = _fault(running, account, conditions)
-    outcome = Outcome(None, fault) if fault else _run(running, account, executor, work_dir, started)
-    container = describe_container(running, account)
-    status_reason, reason, exit_code = _words(running, outcome)
-    if reason is not None:
-        container["reason"] = reason
-    if exit_code is not None:
-        container["exitCode"] = exit_code
+    """Runs the attempt to its end; `started` is called with each container's process id."""
+    ending = _fault(running, account, conditions)
+    if ending is None:
+
+        def run_one(part: Part, note_start: Callable[[], None]) -> Outcome:
+            def tell(pid: int) -> None:
+                started(part, pid)
+                note_start()
+
+            return _run(running, part, account, executor, work_dir, tell)
+
+        ending = run_all(running.parts, running.changed, run_one)
+    status_reason, reason, exit_code = _words(running, ending)
     return Ended(
         status_reason=status_reason,
-        container=container,
+        ran=describe(running, account, ending),
+        reason=reason,
+        exit_code=exit_code,
         succeeded=exit_code == 0 and not running.reasons,
         may_retry=TIMED_OUT not in running.reasons[:1],  # User Guide, Job timeouts
     )
 
 
-def describe_container(running: Running, account: Account) -> dict[str, Any]:
-    """Where the attempt runs and writes to."""
+def describe(running: Running, account: Account, ending: Ending | None = None) -> dict[str, Any]:
+    """Where the attempt runs and writes to, and how it ended if it has."""
     environment, instance_id = running.environment, running.machine.id
-    node = running.job.parent and running.job.parent.nodes
-    address = {"privateIpv4Address": running.machine.address}
-    return {
-        "logStreamName": _log_names(running)[1],
-        **({"networkInterfaces": [address]} if node else {}),
-        "containerInstanceArn": f"arn:aws:ecs:{account.region}:{account.account_id}:"
-        f"container-instance/{environment.name}/{instance_id}",
-        "taskArn": f"arn:aws:ecs:{account.region}:{account.account_id}:"
-        f"task/{environment.name}/{running.task_id}",
+    ecs = f"arn:aws:ecs:{account.region}:{account.account_id}"
+    host = {
+        "containerInstanceArn": f"{ecs}:container-instance/{environment.name}/{instance_id}",
+        "taskArn": f"{ecs}:task/{environment.name}/{running.task_id}",
     }
+    node = running.job.parent and running.job.parent.nodes
+    addresses = [{"privateIpv4Address": running.machine.address}]
+    found: list[dict[str, Any]] = []
+    for number, part in enumerate(running.parts):
+        own: dict[str, Any] = {"logStreamName": _log_names(running, part)[1]}
+        if node:
+            own["networkInterfaces"] = addresses
+        if ending:
+            own |= _end_of(running, part, ending.outcomes[number])
+        found.append(own)
+    if "container" in running.job.spec:
+        return {"container": found[0] | host}
+    named = [{"name": part.name} | own for part, own in zip(running.parts, found, strict=True)]
+    return {"taskProperties": [host | {"containers": named}]}
 
 
-def _fault(running: Running, account: Account, conditions: Conditions) -> str | None:
+def instance_of(ran: dict[str, Any]) -> str:
+    """The instance that an attempt ran on, empty when it did not."""
+    host = ran.get("container") or ran.get("taskProperties", [{}])[0]
+    return str(host.get("containerInstanceArn", "")).rpartition("/")[2]
+
+
+def _end_of(running: Running, part: Part, outcome: Outcome) -> dict[str, Any]:
+    """A container's exit code and reason, as far as it has them."""
+    out_of_memory = OUT_OF_MEMORY if part.reasons or outcome.out_of_memory else None
+    lost = running.reasons[:1] and running.reasons[0].startswith("Host EC2")
+    own = {
+        "reason": outcome.fault or out_of_memory,
+        "exitCode": None if lost else outcome.exit_code,
+    }
+    return {key: value for key, value in own.items() if value is not None}
+
+
+def _fault(running: Running, account: Account, conditions: Conditions) -> Ending | None:
     """What AWS finds only once it has taken the job: why it can't start, None if it can."""
-    job = running.job
+    found = [_job_fault(running.job)]
+    for part in running.parts:
+        found.append(found[0] or _container_fault(running, part, account, conditions))
+    faults = found[1:]
+    if not any(faults):
+        return None
+    decisive = next(number for number, fault in enumerate(faults) if fault)
+    return Ending([Outcome(None, fault) for fault in faults], decisive)
+
+
+def _job_fault(job: Job) -> str | None:
     if _overrides_length(job) > limits.OVERRIDES.at_most:
         return f"Container Overrides length must be at most {limits.OVERRIDES.at_most}"
     if job.spec["propagateTags"] and len(job.spec["tags"]) > limits.TAGS.at_most:
         return f"The job and its definition have more than {limits.TAGS.at_most} tags to propagate"
-    image = job.spec["container"]["image"]
+    return None
+
+
+def _container_fault(
+    running: Running, part: Part, account: Account, conditions: Conditions
+) -> str | None:
+    image = part.container["image"]
     if conditions.lacks_image(image):
-        conditions.note("image", job=job.id, image=image)
+        conditions.note("image", job=running.job.id, image=image)
         return (
             "CannotPullContainerError: pull image manifest has been retried 1 time(s): "
             f"failed to resolve ref {image}: not found"
         )
-    if not account.open_log_stream(*_log_names(running)):
+    if not account.open_log_stream(*_log_names(running, part)):
         return "CannotStartContainerError: The specified log group does not exist."
-    return _role_fault(job, account)
+    return _role_fault(part.container, account)
 
 
-def _role_fault(job: Job, account: Account) -> str | None:
+def _role_fault(container: dict[str, Any], account: Account) -> str | None:
     """Why ECS can't use the job's roles for what they are there, None if it can."""
-    container = job.spec["container"]
     for key in ("executionRoleArn", "jobRoleArn"):
         role = container.get(key)
         if role and account.role_fault(role, "ecs-tasks.amazonaws.com"):
@@ -159,46 +228,42 @@ def _role_fault(job: Job, account: Account) -> str | None:
 
 def _run(
     running: Running,
+    part: Part,
     account: Account,
-    executor: Executor,
+    executor: Executor | ContainerExecutor,
     work_dir: Path,
     started: Callable[[int], None],
 ) -> Outcome:
-    job = running.job
-    group, stream = _log_names(running)
-    folder = work_dir / running.task_id
-    own = {"HOME": str(folder), "PWD": str(folder)}
+    group, stream = _log_names(running, part)
     return executor.run(
         Attempt(
-            command=list(job.spec["container"]["command"] or NO_COMMAND),
-            environment=_environment(running, account) | _secrets(job, account) | own,
-            folder=folder,
+            container=part.container,
+            environment=_environment(running, part, account) | _secrets(part, account),
+            folder=work_dir / part.folder,
         ),
         started=started,
-        stop=running.stop,
+        stop=part.stop,
         log=lambda lines: account.put_log_events(group, stream, lines),
     )
 
 
 def _overrides_length(job: Job) -> int:
     """As ECS counts: with the JSON around the values."""
-    overrides = {"containerOverrides": [{"name": "default", **job.spec["overrides"]}]}
+    overrides = {"containerOverrides": job.spec["overrides"]}
     return len(json.dumps(overrides, separators=(",", ":"), ensure_ascii=False))
 
 
-def _environment(running: Running, account: Account) -> dict[str, str]:
-    """The job's variables and AWS's; of the sandbox's own only where programs lie."""
+def _environment(running: Running, part: Part, account: Account) -> dict[str, str]:
+    """The job's variables and AWS's."""
     job = running.job
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-    pairs = job.spec["container"]["environment"]
-    environment |= {pair["name"]: pair["value"] for pair in pairs}
+    environment = {pair["name"]: pair["value"] for pair in part.container["environment"]}
     environment |= {
         "AWS_BATCH_JOB_ID": job.id,
         "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts) + 1),
         "AWS_BATCH_CE_NAME": running.environment.name,
         "AWS_BATCH_JQ_NAME": running.queue_name,
     }
-    environment |= _way_to_aws(running, account)
+    environment |= _way_to_aws(running, part, account)
     if job.parent and job.parent.array:
         environment["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)
         environment["AWS_BATCH_JOB_ARRAY_SIZE"] = str(job.parent.array.size)
@@ -213,14 +278,14 @@ def _environment(running: Running, account: Account) -> dict[str, str]:
     return environment
 
 
-def _way_to_aws(running: Running, account: Account) -> dict[str, str]:
+def _way_to_aws(running: Running, part: Part, account: Account) -> dict[str, str]:
     """Where a job finds its instance's metadata and, with a job role, AWS and credentials for it."""
     endpoint = account.endpoint()
     if endpoint is None:
         return {}
     metadata = f"{endpoint}/_metadata/{running.machine.secret}"
     found = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
-    if running.job.spec["container"].get("jobRoleArn"):
+    if part.container.get("jobRoleArn"):
         found |= {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata}/credentials/{running.job.id}",
             "AWS_ENDPOINT_URL": endpoint,
@@ -230,29 +295,28 @@ def _way_to_aws(running: Running, account: Account) -> dict[str, str]:
     return found
 
 
-def _secrets(job: Job, account: Account) -> dict[str, str]:
+def _secrets(part: Part, account: Account) -> dict[str, str]:
     found = {
         secret["name"]: account.secret_value(secret["valueFrom"])
-        for secret in job.spec["container"].get("secrets", [])
+        for secret in part.container.get("secrets", [])
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _log_names(running: Running) -> tuple[str, str]:
-    spec = running.job.spec
-    options = spec["container"].get("logConfiguration", {}).get("options", {})
-    prefix = options.get("awslogs-stream-prefix", spec["definitionName"])
+def _log_names(running: Running, part: Part) -> tuple[str, str]:
+    options = part.container.get("logConfiguration", {}).get("options", {})
+    prefix = options.get("awslogs-stream-prefix", running.job.spec["definitionName"])
     group = options.get("awslogs-group", DEFAULT_LOG_GROUP)
-    return group, f"{prefix}/default/{running.task_id}"
+    return group, f"{prefix}/{part.name}/{running.task_id}"
 
 
-def _words(running: Running, outcome: Outcome) -> tuple[str, str | None, int | None]:
-    """The status reason, the container's reason and the exit code, as AWS words them."""
+def _words(running: Running, ending: Ending) -> tuple[str, str | None, int | None]:
+    """The status reason, the deciding container's reason and its exit code, as AWS words them."""
+    part, outcome = running.parts[ending.decisive], ending.outcomes[ending.decisive]
+    end = _end_of(running, part, outcome)
+    reason, exit_code = end.get("reason"), end.get("exitCode")
     if outcome.fault:
-        return "Task failed to start", outcome.fault, None
-    if running.reasons[:1] == [OUT_OF_MEMORY]:
-        return "Essential container in task exited", OUT_OF_MEMORY, outcome.exit_code
-    if running.reasons:
-        lost = running.reasons[0].startswith("Host EC2")
-        return running.reasons[0], None, None if lost else outcome.exit_code
-    return "Essential container in task exited", None, outcome.exit_code
+        return "Task failed to start", reason, None
+    if running.reasons and reason != OUT_OF_MEMORY:
+        return running.reasons[0], reason, exit_code
+    return "Essential container in task exited", reason, exit_code

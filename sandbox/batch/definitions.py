@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
-from sandbox.batch import limits, nodes
+from sandbox.batch import limits, nodes, tasks
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Store
 
-_UNSUPPORTED = ("eksProperties", "ecsProperties", "consumableResourceProperties")
+_UNSUPPORTED = ("eksProperties", "consumableResourceProperties")
 _FARGATE_ONLY = (
     "fargatePlatformConfiguration",
     "networkConfiguration",
@@ -54,11 +54,13 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     return {"jobDefinitionName": name, "jobDefinitionArn": arn, "revision": revision}
 
 
-def deregister(store: Store, request: dict[str, Any]) -> dict[str, Any]:
+def deregister(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """DeregisterJobDefinition: running jobs go on, new ones are refused."""
     if ":" not in request["jobDefinition"].rpartition("/")[2]:
         raise ClientError("jobDefinition must be name:revision or an ARN")
-    store.definition(request["jobDefinition"])["status"] = "INACTIVE"
+    definition = store.definition(request["jobDefinition"])
+    definition["status"] = "INACTIVE"
+    store.inactive.setdefault(definition["jobDefinitionArn"], now_ms)
     return {}
 
 
@@ -74,6 +76,7 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
             for name, revisions in sorted(store.definitions.items())
             if names is None or name in names
             for definition in reversed(revisions)
+            if definition
         ]
     if "status" in request:
         found = [d for d in found if d["status"] == request["status"]]
@@ -137,15 +140,24 @@ def check_command(command: list[str]) -> None:
 def _check_properties(request: dict[str, Any]) -> None:
     """The properties of the definition's type, and of no other."""
     container, node = request.get("containerProperties"), request.get("nodeProperties")
+    task = request.get("ecsProperties")
     if request["type"] == "multinode":
-        if container:
-            raise ClientError("containerProperties is not for multinode job definitions")
+        for member in ("containerProperties", "ecsProperties"):
+            if request.get(member):
+                raise ClientError(f"{member} is not for multinode job definitions")
         nodes.check_definition(node, check_container)
         return
     if node:
         raise ClientError("nodeProperties is for multinode job definitions")
+    if task and container:
+        raise ClientError("containerProperties and ecsProperties exclude each other")
+    if task:
+        tasks.check_definition(task, check_container)
+        return
     if not container:
-        raise ClientError("containerProperties must be provided for a container job definition")
+        raise ClientError(
+            "containerProperties or ecsProperties must be provided for a container job definition"
+        )
     if container.get("instanceType"):
         raise ClientError("containerProperties.instanceType is for multinode job definitions")
     check_container(container)

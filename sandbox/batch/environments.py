@@ -109,9 +109,14 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         raise ClientError("Manually scaling down compute environment is not supported")
     if request.get("serviceRole"):
         detail["serviceRole"] = request["serviceRole"]
+    replaced = _replaces(current, changes)
     detail["computeResources"] = merged
     detail["state"] = request.get("state", detail["state"])
     detail["updatePolicy"] = detail["updatePolicy"] | request.get("updatePolicy", {})
+    if replaced:
+        policy = detail["updatePolicy"]
+        minutes = policy["jobExecutionTimeoutMinutes"]
+        environment.replace_after_s = 0 if policy["terminateJobsOnUpdate"] else minutes * 60
     environment.faults = _later_faults(store, request.get("serviceRole"), merged)
     environment.move("UPDATING")
     return {
@@ -220,6 +225,14 @@ def _refuse_frozen(
     for member in ("spotIamFleetRole",):
         if member in changes:
             raise ClientError(f"{member} can't be updated")
+
+
+def _replaces(current: dict[str, Any], changes: dict[str, Any]) -> bool:
+    """Whether the change makes new instances (User Guide, Infrastructure updates)."""
+    kept = SCALING_MEMBERS | {"scalingPolicy", "updateToLatestImageVersion"}
+    return bool(changes.get("updateToLatestImageVersion")) or any(
+        value != current.get(member) for member, value in changes.items() if member not in kept
+    )
 
 
 def _check_resources(resources: dict[str, Any]) -> None:

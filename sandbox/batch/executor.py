@@ -8,6 +8,7 @@ not the sandbox's own.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import shutil
@@ -17,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from sandbox.batch.reaper import Reaper
 
@@ -33,9 +34,12 @@ _MAX_LINE = 256 * 1024
 class Attempt(NamedTuple):
     """What is to be run."""
 
-    command: list[str]
+    container: dict[str, Any]
+    """As the job describes it, with a name."""
     environment: dict[str, str]
+    """The job's variables and AWS's."""
     folder: Path
+    """A place of its own, not there yet."""
 
 
 class Outcome(NamedTuple):
@@ -43,9 +47,14 @@ class Outcome(NamedTuple):
 
     exit_code: int | None
     fault: str | None
+    out_of_memory: bool = False
+    """Whether it was killed for using more than it may."""
 
 
 Lines = list[tuple[int, str]]
+Log = Callable[[Lines], object]
+NO_COMMAND = ("true",)
+"""An image's own command, which nobody can know here."""
 
 
 class Executor:
@@ -53,13 +62,12 @@ class Executor:
 
     def __init__(self, image_root: Path, grace_s: float) -> None:
         self._image_root = image_root
-        self._grace_s = grace_s
-        """From SIGTERM to SIGKILL."""
+        self._grace = Grace(grace_s)
         self._reaper = Reaper()
 
     def hurry(self) -> None:
         """From now on, attempts that are stopped have a second to end."""
-        self._grace_s = min(self._grace_s, CLOSING_SECONDS)
+        self._grace.hurry()
 
     def close(self) -> None:
         """No attempt runs any more."""
@@ -71,62 +79,97 @@ class Executor:
         *,
         started: Callable[[int], None],
         stop: threading.Event,
-        log: Callable[[Lines], object],
+        log: Log,
     ) -> Outcome:
         """Runs it to its end. `stop` ends it early; `log` takes its lines as they come."""
+        command = list(attempt.container["command"] or NO_COMMAND)
         with _folder(attempt.folder, self._image_root):
             try:
                 process = subprocess.Popen(
-                    attempt.command,
+                    command,
                     cwd=attempt.folder,
-                    env=attempt.environment,
+                    env=_environment(attempt),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
-            except OSError as err:
-                missing = f'exec: "{attempt.command[0]}": {err.strerror}'
-                return Outcome(None, f"CannotStartContainerError: {missing}")
+            except (OSError, ValueError) as err:  # ValueError: a NUL, which no program takes
+                why = err.strerror if isinstance(err, OSError) else str(err)
+                return Outcome(None, f'CannotStartContainerError: exec: "{command[0]}": {why}')
             with self._reaper.watching(process.pid):
                 started(process.pid)
-                return self._supervise(process, stop, log)
-
-    def _supervise(
-        self,
-        process: subprocess.Popen[bytes],
-        stop: threading.Event,
-        log: Callable[[Lines], object],
-    ) -> Outcome:
-        assert process.stdout is not None
-        ended = threading.Event()
-        reader = threading.Thread(target=_pump, args=(process.stdout, log, ended), daemon=True)
-        reader.start()
-        self._wait(process, stop)
-        # Containers end with their first process; so do the others of its group.
-        _signal(process, signal.SIGKILL)
-        ended.set()
-        reader.join()
+                with logged(process, log):
+                    self._wait(process, stop, attempt)
+                    # Containers end with their first process; so do the others of its group.
+                    _signal(process, signal.SIGKILL)
         code = process.returncode
         return Outcome(code if code >= 0 else 128 - code, None)
 
-    def _wait(self, process: subprocess.Popen[bytes], stop: threading.Event) -> None:
+    def _wait(
+        self, process: subprocess.Popen[bytes], stop: threading.Event, attempt: Attempt
+    ) -> None:
         """Waits for its end, or brings it about once it is to `stop`."""
-
-        def wake_at_its_end() -> None:
+        with stopped_by_end_of(process, stop):
+            stop.wait()
+            if process.poll() is None:
+                _signal(process, signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(self._grace.of(attempt))
+                _signal(process, signal.SIGKILL)
             process.wait()
-            stop.set()
 
-        waker = threading.Thread(target=wake_at_its_end, daemon=True)
-        waker.start()
-        stop.wait()
-        if process.poll() is None:
-            _signal(process, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(self._grace_s)
-            _signal(process, signal.SIGKILL)
+
+class Grace:
+    """Seconds from SIGTERM to SIGKILL."""
+
+    def __init__(self, usual_s: float) -> None:
+        self._usual_s = usual_s
+        self._most_s = math.inf
+
+    def hurry(self) -> None:
+        """The sandbox itself ends."""
+        self._most_s = CLOSING_SECONDS
+
+    def of(self, attempt: Attempt) -> float:
+        """Of that attempt, if it is to be stopped now."""
+        own: float = attempt.container.get("stopTimeout", self._usual_s)
+        return min(own, self._most_s)
+
+
+@contextlib.contextmanager
+def stopped_by_end_of(process: subprocess.Popen[bytes], stop: threading.Event) -> Iterator[None]:
+    """Sets `stop` once the process has ended; it has when the block is left."""
+
+    def wake_at_its_end() -> None:
         process.wait()
-        waker.join()
+        stop.set()
+
+    waker = threading.Thread(target=wake_at_its_end, daemon=True)
+    waker.start()
+    yield
+    waker.join()
+
+
+@contextlib.contextmanager
+def logged(process: subprocess.Popen[bytes], log: Log) -> Iterator[None]:
+    """Hands its lines on; the last of them when the block, and so the process, is over."""
+    assert process.stdout is not None
+    ended = threading.Event()
+    reader = threading.Thread(target=_pump, args=(process.stdout, log, ended), daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reader.join()
+
+
+def _environment(attempt: Attempt) -> dict[str, str]:
+    """Of the sandbox's own variables only where programs lie."""
+    usual = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+    own = {"HOME": str(attempt.folder), "PWD": str(attempt.folder)}
+    return usual | attempt.environment | own
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
@@ -146,7 +189,7 @@ def _folder(folder: Path, image_root: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _pump(stream: IO[bytes], log: Callable[[Lines], object], ended: threading.Event) -> None:
+def _pump(stream: IO[bytes], log: Log, ended: threading.Event) -> None:
     """Hands the lines on, several at a time when they come fast.
 
     Until the end of the stream; once `ended` is set, until nothing more is in it: a process that

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox.batch import dependencies, limits, nodes, states
+from sandbox.batch import dependencies, limits, nodes, states, tasks
 from sandbox.batch.definitions import (
     check_command,
     check_environment,
@@ -26,7 +26,6 @@ from sandbox.batch.store import Array, Job, Store, new_id
 
 _UNSUPPORTED = (
     "eksPropertiesOverride",
-    "ecsPropertiesOverride",
     "consumableResourcePropertiesOverride",
 )
 
@@ -189,8 +188,10 @@ def job_detail(store: Store, job: Job) -> dict[str, Any]:
     }
     if job.nodes:
         detail["nodeProperties"] = spec["nodeProperties"]
+    elif "container" in spec:
+        detail["container"] = spec["container"] | job.ran.get("container", {})
     else:
-        detail["container"] = spec["container"] | job.container
+        detail["ecsProperties"] = _task_detail(spec["ecsProperties"], job.ran)
     if job.parent and job.parent.nodes:
         detail["nodeDetails"] = {
             "nodeIndex": job.index,
@@ -217,10 +218,9 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
             "numNodes": overrides.get("numNodes", properties["numNodes"])
         }
         own["instanceType"] = nodes.instance_type(properties, overrides)
+        own["overrides"] = []
     else:
-        overrides = request.get("containerOverrides", {})
-        container = definition["containerProperties"]
-        own["container"] = _merge_container(container, overrides, parameters)
+        own |= _merge_task(definition, request, parameters)
     timeout = request.get("timeout") or definition.get("timeout")
     tags = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
     return {
@@ -233,7 +233,6 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         | (request.get("retryStrategy") or definition.get("retryStrategy") or {}),
         "parameters": parameters,
         "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
-        "overrides": overrides,
         **own,
         "tags": tags | request.get("tags", {}),
         "shareIdentifier": request.get("shareIdentifier", ""),
@@ -242,6 +241,38 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         ),
         **({"timeout": timeout} if timeout else {}),
     }
+
+
+def _merge_task(
+    definition: dict[str, Any], request: dict[str, Any], parameters: dict[str, str]
+) -> dict[str, Any]:
+    """The containers of a job that has no nodes, and the overrides as ECS gets them."""
+    if "ecsProperties" in definition:
+        overrides = request.get("ecsPropertiesOverride", {})
+        return {
+            "ecsProperties": tasks.merge(
+                definition["ecsProperties"],
+                overrides,
+                lambda container, own: _merge_container(container, own, parameters),
+            ),
+            "overrides": tasks.override_of(overrides),
+        }
+    overrides = request.get("containerOverrides", {})
+    container = definition["containerProperties"]
+    return {
+        "container": _merge_container(container, overrides, parameters),
+        "overrides": [{"name": tasks.DEFAULT_NAME, **overrides}],
+    }
+
+
+def _task_detail(properties: dict[str, Any], ran: dict[str, Any]) -> dict[str, Any]:
+    """The job's ecsProperties with where its containers run, and how they ended."""
+    task = properties["taskProperties"][0]
+    if "taskProperties" not in ran:
+        return properties
+    host = ran["taskProperties"][0]
+    pairs = zip(task["containers"], host["containers"], strict=True)
+    return {"taskProperties": [task | host | {"containers": [own | end for own, end in pairs]}]}
 
 
 def _merge_container(
@@ -258,6 +289,11 @@ def _merge_container(
     container["resourceRequirements"] = [
         {"type": kind, "value": value} for kind, value in requirements.items()
     ]
+    for kind, old in (("VCPU", "vcpus"), ("MEMORY", "memory")):
+        if overrides.get(old) and container.get(old) and kind not in requirements:
+            container[old] = overrides[
+                old
+            ]  # else it is ignored (API Reference, ContainerOverrides)
     container["command"] = [_refer(a, parameters) for a in container.get("command", [])]
     return container
 
@@ -277,6 +313,8 @@ def _check_request(request: dict[str, Any]) -> None:
         if request.get(member) is not None:
             raise ClientError(f"this sandbox does not have {member} of jobs")
     _check_overrides(request.get("containerOverrides", {}))
+    for container in tasks.override_of(request.get("ecsPropertiesOverride", {})):
+        _check_overrides(container)
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
     limits.SCHEDULING_PRIORITY.check(request.get("schedulingPriorityOverride", 0))
@@ -291,13 +329,29 @@ def _check_kind(definition: dict[str, Any], request: dict[str, Any]) -> None:
     if overrides and not multinode:
         raise ClientError("nodeOverrides is for multi-node jobs")
     if not multinode:
+        _check_task_overrides(definition, request)
         return
-    for member in ("arrayProperties", "containerOverrides"):
+    for member in ("arrayProperties", "containerOverrides", "ecsPropertiesOverride"):
         if request.get(member):
             raise ClientError(f"{member} is not for multi-node jobs")
     nodes.check_overrides(definition["nodeProperties"], overrides or {})
     for item in (overrides or {}).get("nodePropertyOverrides", []):
         _check_overrides(item.get("containerOverrides", {}) | {"instanceType": None})
+        for container in tasks.override_of(item.get("ecsPropertiesOverride", {})):
+            _check_overrides(container)
+
+
+def _check_task_overrides(definition: dict[str, Any], request: dict[str, Any]) -> None:
+    """Overrides are of the definition's own kind."""
+    properties = definition.get("ecsProperties")
+    if not properties:
+        if request.get("ecsPropertiesOverride"):
+            raise ClientError("ecsPropertiesOverride is for job definitions with ecsProperties")
+        return
+    if request.get("containerOverrides"):
+        raise ClientError("containerOverrides is for job definitions with containerProperties")
+    if request.get("ecsPropertiesOverride"):
+        tasks.check_overrides(properties, request["ecsPropertiesOverride"])
 
 
 def _check_overrides(overrides: dict[str, Any]) -> None:
@@ -306,6 +360,8 @@ def _check_overrides(overrides: dict[str, Any]) -> None:
     check_environment(overrides.get("environment", []))
     check_command(overrides.get("command", []))
     check_requirements(overrides.get("resourceRequirements", []))
+    limits.VCPUS.check(overrides.get("vcpus", 1))
+    limits.MEMORY_MIB.check(overrides.get("memory", limits.MEMORY_MIB.at_least))
 
 
 def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
@@ -387,10 +443,9 @@ def _summary(job: Job) -> dict[str, Any]:
         summary["nodeProperties"] = {"isMainNode": main, "nodeIndex": job.index}
     elif job.index is not None:
         summary["arrayProperties"] = {"index": job.index}
-    if job.container:
-        summary["container"] = {
-            key: job.container.get(key) for key in ("exitCode", "reason") if key in job.container
-        }
+    ran = job.ran.get("container")
+    if ran:
+        summary["container"] = {key: ran[key] for key in ("exitCode", "reason") if key in ran}
     return summary
 
 

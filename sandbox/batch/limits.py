@@ -38,6 +38,11 @@ ENVIRONMENTS_PER_QUEUE = Limit("compute environments per job queue", 3, 1, sourc
 ARRAY_SIZE = Limit("array size", 10_000, 2, source=_API + "ArrayProperties")
 NODES = Limit("nodes of a multi-node job", 1000, 1, source="User Guide, Multi-node parallel jobs")
 NODE_GROUPS = Limit("node groups of a multi-node job", 5, 1, source="User Guide, Node groups")
+TASKS = Limit("tasks of ecsProperties", 1, 1, source=_API + "EcsProperties")
+CONTAINERS = Limit("containers of a task", 10, 1, source=_API + "EcsProperties")
+CONTAINER_TIMEOUT_S = Limit(
+    "startTimeout and stopTimeout", 2**31 - 1, 2, source=_API + "TaskContainerProperties"
+)
 DEPENDENCIES = Limit("dependencies per job", 20, source=_API + "SubmitJob, dependsOn")
 DEFINITION_BYTES = Limit("job definition size in bytes", 24 * 1024, source=_QUOTAS)
 PAYLOAD_BYTES = Limit("SubmitJob payload in bytes", 30 * 1024, source=_QUOTAS)

@@ -50,6 +50,7 @@ class Machine:
         "launched_ms",
         "lost_ms",
         "notice_ms",
+        "outdated",
         "ready_ms",
         "secret",
         "spot",
@@ -71,6 +72,8 @@ class Machine:
         self.jobs: set[str] = set()
         self.notice_ms: int | None = None
         """When its end is announced to those on it."""
+        self.outdated = False
+        """Its environment has changed: it takes no new jobs."""
         self.lost_ms: int | None = None
         """When EC2 takes it away."""
         self.address = address
@@ -78,8 +81,8 @@ class Machine:
         """Names its metadata endpoint: only its own jobs know it."""
 
     def is_usable(self, now_ms: int) -> bool:
-        """Whether it takes new jobs, now or once it is up: not when its end is announced."""
-        return self.notice_ms is None or now_ms < self.notice_ms
+        """Whether it takes new jobs, now or once it is up: not when its end is near."""
+        return not self.outdated and (self.notice_ms is None or now_ms < self.notice_ms)
 
 
 class NoRoom(NamedTuple):
@@ -165,6 +168,8 @@ class Machines:
         lost: list[Machine] = []
         known = {environment.arn: environment for environment in environments}
         for arn, machines in list(self._all.items()):
+            if arn in known:
+                _replace(known[arn], machines, now)
             lost += [m for m in machines if m.lost_ms is not None and m.lost_ms <= now]
             kept = [m for m in machines if m.lost_ms is None or m.lost_ms > now]
             environment = known.get(arn)
@@ -205,7 +210,7 @@ class Machines:
             spare = total - machine.type.vcpus >= resources.get("minvCpus", 0)
             rested = machine.ready_ms <= now and now - machine.idle_ms >= self._idle_ms
             if not machine.jobs and machine.id not in self._planned and (
-                not wanted or (spare and rested)
+                not wanted or machine.outdated or (spare and rested)
             ):  # fmt: skip
                 total -= machine.type.vcpus
             else:
@@ -269,6 +274,18 @@ class Machines:
             notice_ms = int(self._conditions.now.notice_s * 1000)
             machine.notice_ms = max(machine.ready_ms, machine.lost_ms - notice_ms)
         return machine
+
+
+def _replace(environment: Resource, machines: Iterable[Machine], now: int) -> None:
+    """Instances from before an infrastructure update go, those with jobs after their time."""
+    if environment.replace_after_s is None:
+        return
+    end = now + int(environment.replace_after_s * 1000)
+    for machine in machines:
+        machine.outdated = True
+        if machine.jobs:
+            machine.lost_ms = end if machine.lost_ms is None else min(machine.lost_ms, end)
+    environment.replace_after_s = None
 
 
 def rank(

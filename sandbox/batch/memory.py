@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 import psutil
 
-from sandbox.batch.attempts import OUT_OF_MEMORY, Running
+from sandbox.batch.attempts import OUT_OF_MEMORY
+from sandbox.batch.sequence import Part
 
 EVERY_SECONDS = 0.25
 _MIB = 1024 * 1024
@@ -24,7 +25,7 @@ _MIB = 1024 * 1024
 class MemoryWatch:
     """Looks at the jobs that run, by the id of their process group, a few times a second."""
 
-    def __init__(self, running: Callable[[], dict[int, Running]]) -> None:
+    def __init__(self, running: Callable[[], dict[int, Part]]) -> None:
         self._running = running
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="memory-watch", daemon=True)
@@ -40,7 +41,7 @@ class MemoryWatch:
             if not running:
                 continue
             for session, processes in _by_session(set(running)).items():
-                limit = running[session].need.memory_mib * _MIB
+                limit = running[session].memory_mib * _MIB
                 if _resident(processes) > limit and _shared_once(processes) > limit:
                     _kill(session, running[session])
 
@@ -72,8 +73,8 @@ def _shared_once(processes: list[psutil.Process]) -> int:
     return total
 
 
-def _kill(session: int, running: Running) -> None:
-    running.reasons.append(OUT_OF_MEMORY)
+def _kill(session: int, part: Part) -> None:
+    part.reasons.append(OUT_OF_MEMORY)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(session, signal.SIGKILL)
-    running.stop.set()
+    part.stop.set()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tasks
 from sandbox.batch.errors import ClientError
 from sandbox.batch.store import Job, Nodes
 
@@ -26,12 +26,15 @@ def check_definition(
         raise ClientError(f"mainNode {properties['mainNode']} must be one of the {count} nodes")
     for group in groups:
         parse_range(group["targetNodes"], count)
-        for member in ("ecsProperties", "eksProperties", "consumableResourceProperties"):
+        for member in ("eksProperties", "consumableResourceProperties"):
             if group.get(member) is not None:
                 raise ClientError(f"this sandbox does not have nodeRangeProperties.{member}")
-        if not group.get("container"):
-            raise ClientError("nodeRangeProperties.container must be provided")
-        check_container(group["container"])
+        if bool(group.get("container")) == bool(group.get("ecsProperties")):
+            raise ClientError("nodeRangeProperties needs one of container and ecsProperties")
+        if group.get("container"):
+            check_container(group["container"])
+        else:
+            tasks.check_definition(group["ecsProperties"], check_container)
     _check_types(groups)
     missing = [index for index in range(count) if _group_of(groups, index, count) is None]
     if missing:
@@ -70,10 +73,13 @@ def check_overrides(properties: dict[str, Any], overrides: dict[str, Any]) -> in
         if properties["mainNode"] >= count:
             raise ClientError("the main node must be one of the nodes")
     for item in overrides.get("nodePropertyOverrides", []):
-        parse_range(item["targetNodes"], count)
-        for member in ("ecsPropertiesOverride", "eksPropertiesOverride"):
-            if item.get(member) is not None:
-                raise ClientError(f"this sandbox does not have nodePropertyOverrides.{member}")
+        targets = parse_range(item["targetNodes"], count)
+        if item.get("eksPropertiesOverride") is not None:
+            raise ClientError(
+                "this sandbox does not have nodePropertyOverrides.eksPropertiesOverride"
+            )
+        for index in targets:
+            _check_kind(_group_of(properties["nodeRangeProperties"], index, count), item)
     return count
 
 
@@ -92,19 +98,19 @@ def make(
     parent: Job,
     properties: dict[str, Any],
     overrides: dict[str, Any],
-    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
+    merge: tasks.MergeContainer,
 ) -> Nodes:
     """The nodes of a job; `merge` makes a container of a definition's and a request's."""
     count = overrides.get("numNodes", properties["numNodes"])
     children = []
     for index in range(count):
-        container = _group_of(properties["nodeRangeProperties"], index, count)
-        assert container is not None
+        group = _group_of(properties["nodeRangeProperties"], index, count)
+        assert group is not None
         own: dict[str, Any] = {}
         for item in overrides.get("nodePropertyOverrides", []):
             if index in parse_range(item["targetNodes"], count):
-                own = item.get("containerOverrides", {})
-        spec = {**parent.spec, "container": merge(container, own), "overrides": own}
+                own = item
+        spec = {**parent.spec, **_merged(group, own, merge)}
         node = Job(f"{parent.id}#{index}", f"{parent.arn}#{index}", spec, parent.created_ms)
         node.parent, node.index = parent, index
         children.append(node)
@@ -119,14 +125,40 @@ def renew(node: Job) -> Job:
 
 
 def _group_of(groups: list[dict[str, Any]], index: int, count: int) -> dict[str, Any] | None:
-    """The container of a node: of the narrowest range that holds it."""
+    """The group of a node: the narrowest range that holds it."""
     holding = [
         (len(found), group)
         for group in groups
         if index in (found := _open_range(group["targetNodes"], count))
     ]
     best = min(holding, key=lambda item: item[0], default=None)
-    return best[1]["container"] if best else None
+    return best[1] if best else None
+
+
+def _merged(
+    group: dict[str, Any], item: dict[str, Any], merge: tasks.MergeContainer
+) -> dict[str, Any]:
+    if "container" in group:
+        own = item.get("containerOverrides", {})
+        overrides = [{"name": tasks.DEFAULT_NAME, **own}]
+        return {"container": merge(group["container"], own), "overrides": overrides}
+    own = item.get("ecsPropertiesOverride", {})
+    return {
+        "ecsProperties": tasks.merge(group["ecsProperties"], own, merge),
+        "overrides": tasks.override_of(own),
+    }
+
+
+def _check_kind(group: dict[str, Any] | None, item: dict[str, Any]) -> None:
+    """Overrides are of the kind of the group's own properties."""
+    own = item.get("ecsPropertiesOverride")
+    if group and "ecsProperties" in group:
+        if item.get("containerOverrides"):
+            raise ClientError("containerOverrides is for node groups with a container")
+        if own:
+            tasks.check_overrides(group["ecsProperties"], own)
+    elif own:
+        raise ClientError("ecsPropertiesOverride is for node groups with ecsProperties")
 
 
 def _open_range(text: str, count: int) -> range:
@@ -142,7 +174,7 @@ def _types(groups: list[dict[str, Any]]) -> set[str]:
     return named | {
         group["container"]["instanceType"]
         for group in groups
-        if group["container"].get("instanceType")
+        if group.get("container", {}).get("instanceType")
     }
 
 

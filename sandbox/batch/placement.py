@@ -8,6 +8,7 @@ from sandbox.batch.environments import instance_types
 from sandbox.batch.instances import InstanceType
 from sandbox.batch.machines import Machine, Machines, Need, NoRoom
 from sandbox.batch.store import Job, Resource, Store
+from sandbox.batch.tasks import containers
 
 MISFIT = (
     "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement (vCPU/memory/GPU) "
@@ -72,8 +73,8 @@ def place(
 def needs_of(job: Job) -> list[Need]:
     """What each container of the job asks for: one, or one for each node."""
     if job.nodes:
-        return [_need(node.spec["container"], whole=True) for node in job.nodes.children]
-    return [_need(job.spec["container"])]
+        return [_task_need(node.spec)._replace(whole=True) for node in job.nodes.children]
+    return [_task_need(job.spec)]
 
 
 def vcpus(job: Job) -> int:
@@ -81,13 +82,24 @@ def vcpus(job: Job) -> int:
     return sum(need.vcpus for need in needs_of(job))
 
 
-def _need(container: dict[str, Any], *, whole: bool = False) -> Need:
+def need_of(container: dict[str, Any]) -> Need:
+    """What one container asks for."""
     wanted = {r["type"]: int(r["value"]) for r in container["resourceRequirements"]}
     return Need(
         vcpus=wanted.get("VCPU", container.get("vcpus", 0)),
         memory_mib=wanted.get("MEMORY", container.get("memory", 0)),
         gpus=wanted.get("GPU", 0),
-        whole=whole,
+    )
+
+
+def _task_need(spec: dict[str, Any]) -> Need:
+    needs = [need_of(container) for container in containers(spec)]
+    if len(needs) == 1:
+        return needs[0]
+    return Need(
+        vcpus=sum(need.vcpus for need in needs),
+        memory_mib=sum(need.memory_mib for need in needs),
+        gpus=sum(need.gpus for need in needs),
     )
 
 

@@ -97,9 +97,7 @@ class Protocol:
         """
         answer = without_none(answer)
         if operation.output_shape is not None:
-            # AWS itself sends empty tag maps, which the model gives a least size.
-            found = _faults(operation.output_shape, answer, "")
-            faults = [fault for fault in found if " has a size of 0" not in fault]
+            faults = list(_faults(operation.output_shape, answer, ""))
             if faults:
                 raise ServerError(f"{operation.name}: {'; '.join(faults)}")
         return json.dumps(answer).encode()
@@ -119,13 +117,14 @@ def _pattern(uri: str) -> re.Pattern[str]:
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
+    """The body's members; null is the same as not given, at every depth."""
     try:
-        parsed = json.loads(body)
+        parsed = without_none(json.loads(body))
     except (ValueError, RecursionError) as err:
         raise ClientError("Unable to parse the request: it is not JSON") from err
     if not isinstance(parsed, dict):
         raise ClientError("Unable to parse the request: it is not a JSON object")
-    return {key: value for key, value in parsed.items() if value is not None}
+    return parsed
 
 
 def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
@@ -140,10 +139,7 @@ def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
         for number, item in enumerate(value):
             yield from _faults(shape.member, item, f"{path}[{number}]")
     elif isinstance(shape, MapShape):
-        yield from _size_faults(shape, len(value), "size", path)
-        for key, item in value.items():
-            yield from _faults(shape.key, key, f"{path}.{key}")
-            yield from _faults(shape.value, item, f"{path}.{key}")
+        yield from _map_faults(shape, value, path)
     elif isinstance(shape, StringShape):
         yield from _size_faults(shape, len(value), "length", path)
         yield from _text_faults(shape, value, path)
@@ -152,6 +148,14 @@ def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
         bits = {"integer": 31, "long": 63}.get(shape.type_name)
         if bits and not -(1 << bits) <= value < 1 << bits:
             yield f"{path} does not fit into {shape.type_name}"
+
+
+def _map_faults(shape: MapShape, value: dict[str, Any], path: str) -> Iterator[str]:
+    if value:  # AWS takes and sends empty tags, which the model gives a least size
+        yield from _size_faults(shape, len(value), "size", path)
+    for key, item in value.items():
+        yield from _faults(shape.key, key, f"{path}.{key}")
+        yield from _faults(shape.value, item, f"{path}.{key}")
 
 
 def _is_of(kind: str, value: Any) -> bool:

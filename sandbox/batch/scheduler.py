@@ -14,13 +14,16 @@ from pathlib import Path
 
 from sandbox.batch import attempts, dependencies, nodes, shares, states, turns
 from sandbox.batch.attempts import MAIN_ENDED, TIMED_OUT, Ended, Running
+from sandbox.batch.containers import ContainerExecutor
 from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.machines import Machine, Machines
 from sandbox.batch.placement import Placement, needs_of, place, vcpus
-from sandbox.batch.retention import forget
+from sandbox.batch.retention import forget, forget_definitions
 from sandbox.batch.retries import grants_retry
+from sandbox.batch.sequence import Part
 from sandbox.batch.store import Array, Job, Resource, Store
+from sandbox.batch.tasks import containers
 from sandbox.conditions import Conditions
 
 TICK_SECONDS = 0.25
@@ -36,7 +39,7 @@ class Scheduler:
     def __init__(
         self,
         store: Store,
-        executor: Executor,
+        executor: Executor | ContainerExecutor,
         machines: Machines,
         conditions: Conditions,
         *,
@@ -56,8 +59,8 @@ class Scheduler:
         """By id, where the nodes of a multi-node job run."""
         self._coming = 0
         """Slots that are kept for jobs whose machines are on their way, in this round."""
-        self._sessions: dict[int, Running] = {}
-        """By process, the attempts that have one."""
+        self._sessions: dict[int, Part] = {}
+        """By process, the containers that have one."""
         self._next_forgetting_ms = 0
         self.ended = 0
         """Attempts that are over."""
@@ -118,7 +121,7 @@ class Scheduler:
             running = self._running.get(job_id)
             if running is None or running.machine is not machine:
                 return None
-            role: str | None = running.job.spec["container"].get("jobRoleArn")
+            role: str | None = containers(running.job.spec)[0].get("jobRoleArn")
             return role
 
     def running_jobs(self) -> list[str]:
@@ -126,8 +129,8 @@ class Scheduler:
         with self._store.lock:
             return list(self._running)
 
-    def sessions(self) -> dict[int, Running]:
-        """The attempts that have a process, by its id."""
+    def sessions(self) -> dict[int, Part]:
+        """The containers that have a process, by its id."""
         with self._store.lock:
             return dict(self._sessions)
 
@@ -145,6 +148,7 @@ class Scheduler:
         self._tend_machines(now)
         if now >= self._next_forgetting_ms:
             forget(self._store, now)
+            forget_definitions(self._store, now)
             self._next_forgetting_ms = now + FORGETTING_MS
         self.machines.next_round()
         self._coming = 0
@@ -154,7 +158,7 @@ class Scheduler:
                 self._store.fronts.get(queue.arn), self._store.waiting.get(queue.arn, ()), now
             )
         for running in self._running.values():
-            if not running.stop.is_set():
+            if not running.reasons:
                 self._stop_in_time(running, now)
 
     def _stop_in_time(self, running: Running, now: int) -> None:
@@ -200,13 +204,12 @@ class Scheduler:
         for member in members:
             if member.status not in _STARTED:
                 continue
-            instance = member.container.get("containerInstanceArn", "").rpartition("/")[2]
-            reason = f"Host EC2 (instance {instance}) terminated."
+            reason = f"Host EC2 (instance {attempts.instance_of(member.ran)}) terminated."
             if member.nodes:
                 for node in member.nodes.children:
                     if node.status not in states.OVER:
                         node.move(states.FAILED, reason)
-            ended = Ended(reason, member.container, succeeded=False, may_retry=True)
+            ended = Ended(reason, member.ran, None, None, succeeded=False, may_retry=True)
             self._end_attempt(member, ended, self.now_ms())
 
     def _nodes_of(self, job: Job) -> list[Running]:
@@ -372,27 +375,32 @@ class Scheduler:
                 executor=self._executor,
                 conditions=self._conditions,
                 work_dir=self._work_dir,
-                started=lambda pid: self._started(running, pid),
+                started=lambda part, pid: self._started(running, part, pid),
             )
         except Exception as err:  # noqa: BLE001 # a mistake of ours: the job must not hang for it
             traceback.print_exception(err)
             reason = f"the sandbox failed: {err!r}"
-            ended = Ended("Task failed to start", {"reason": reason}, False, may_retry=False)
+            ran = {"container": {"reason": reason}}
+            ended = Ended("Task failed to start", ran, reason, None, False, may_retry=False)
         with self._store.lock:
             self.ended += 1
-            self._sessions = {p: r for p, r in self._sessions.items() if r is not running}
+            for pid in running.pids:
+                self._sessions.pop(pid, None)
             del self._running[running.job.id]
             self._finish(running, ended)
             self._threads.discard(threading.current_thread())
         self._wake.set()
 
-    def _started(self, running: Running, pid: int) -> None:
+    def _started(self, running: Running, part: Part, pid: int) -> None:
         job = running.job
         with self._store.lock:
-            self._sessions[pid] = running
+            self._sessions[pid] = part
+            running.pids.append(pid)
+            if job.status != states.STARTING:
+                return  # not its first container
             job.move(states.RUNNING)
             job.started_ms = self.now_ms()
-            job.container = attempts.describe_container(running, self._store.account)
+            job.ran = attempts.describe(running, self._store.account)
             parent = job.parent
             if parent is None:
                 return
@@ -460,10 +468,10 @@ def _nodes(job: Job) -> list[Job]:
 
 def _note_attempt(job: Job, ended: Ended, now: int) -> None:
     if not job.nodes:
-        job.container = ended.container
+        job.ran = ended.ran
     job.attempts.append(
         {
-            "container": ended.container,
+            **ended.ran,
             "startedAt": job.started_ms or now,
             "stoppedAt": now,
             "statusReason": ended.status_reason,
@@ -484,6 +492,6 @@ def _gets_another(job: Job, ended: Ended) -> bool:
         job.spec["retryStrategy"],
         len(job.attempts),
         status_reason=ended.status_reason,
-        reason=ended.container.get("reason"),
-        exit_code=ended.container.get("exitCode"),
+        reason=ended.reason,
+        exit_code=ended.exit_code,
     )

@@ -10,6 +10,7 @@ from typing import Any
 from sandbox.answers import Answer
 from sandbox.batch import definitions, environments, jobs, limits, queues, shares, turns
 from sandbox.batch.account import Account
+from sandbox.batch.containers import ContainerExecutor, label_of
 from sandbox.batch.errors import BatchError, ClientError
 from sandbox.batch.executor import Executor
 from sandbox.batch.machines import Machines
@@ -34,6 +35,7 @@ class Batch:
         work_dir: Path,
         image_root: Path,
         grace_s: float,
+        engine: str | None,
         boot_s: float,
         idle_s: float,
         memory_limits: bool,
@@ -41,7 +43,11 @@ class Batch:
     ) -> None:
         self.store = Store(account)
         self._conditions = conditions
-        self._executor = Executor(image_root, grace_s)
+        self._executor = (
+            ContainerExecutor(engine, label_of(work_dir), grace_s)
+            if engine
+            else Executor(image_root, grace_s)
+        )
         self.scheduler = Scheduler(
             self.store,
             self._executor,
@@ -51,7 +57,8 @@ class Batch:
             work_dir=work_dir,
             clock=clock,
         )
-        self._watch = MemoryWatch(self.scheduler.sessions) if memory_limits else None
+        watched = memory_limits and not engine  # which keeps its containers' limits itself
+        self._watch = MemoryWatch(self.scheduler.sessions) if watched else None
         self.protocol = Protocol()
         self._operations = self._table()
 
@@ -104,7 +111,7 @@ class Batch:
             "DeleteSchedulingPolicy": lambda r: shares.delete(store, r),
             "GetJobQueueSnapshot": lambda r: turns.snapshot(store, r, now()),
             "RegisterJobDefinition": lambda r: definitions.register(store, r),
-            "DeregisterJobDefinition": lambda r: definitions.deregister(store, r),
+            "DeregisterJobDefinition": lambda r: definitions.deregister(store, r, now()),
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
             "DescribeJobs": lambda r: jobs.describe(store, r, self._seen),

@@ -24,6 +24,8 @@ class Resource:
         self.name = name
         self.arn = arn
         self.detail = detail
+        self.replace_after_s: float | None = None
+        """Its instances are to be replaced, and may keep their jobs for so long."""
         self.faults: list[str] = []
         """What makes it INVALID when its current change is through."""
 
@@ -144,7 +146,6 @@ class Job:
         "attempts",
         "blocked_ms",
         "cancelled",
-        "container",
         "created_ms",
         "ended",
         "id",
@@ -152,6 +153,7 @@ class Job:
         "name",
         "nodes",
         "parent",
+        "ran",
         "spec",
         "started_ms",
         "status",
@@ -175,7 +177,8 @@ class Job:
         self.blocked_ms: int | None = None
         """Since when it has been RUNNABLE with a reason why it can't start."""
         self.attempts: list[dict[str, Any]] = []
-        self.container: dict[str, Any] = {}
+        self.ran: dict[str, Any] = {}
+        """Where it runs or ran, and how its containers ended; as the last of its attempts."""
         self.cancelled = False
         self.terminated = False
         self.stop: str | None = None
@@ -240,8 +243,10 @@ class Store:
         self.environments: dict[str, Resource] = {}
         self.queues: dict[str, Resource] = {}
         self.policies: dict[str, Resource] = {}
-        self.definitions: dict[str, list[dict[str, Any]]] = {}
-        """By name, all revisions; revision N at N - 1."""
+        self.definitions: dict[str, list[dict[str, Any] | None]] = {}
+        """By name, all revisions; revision N at N - 1, None once it has vanished."""
+        self.inactive: dict[str, int] = {}
+        """By ARN, since when a definition is INACTIVE, in milliseconds."""
         self.jobs: dict[str, Job] = {}
         self.tags: dict[str, dict[str, str]] = {}
         self.waiting: dict[str, deque[Job]] = {}
@@ -316,7 +321,7 @@ class Store:
         if revision:
             exists = revision.isascii() and revision.isdigit() and int(revision) <= len(revisions)
             return revisions[int(revision) - 1] if exists and int(revision) else None
-        active = [d for d in revisions if d["status"] == "ACTIVE"]
+        active = [d for d in revisions if d and d["status"] == "ACTIVE"]
         return active[-1] if active else None
 
     def definition(self, name_or_arn: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A job as the service sees it. `counts` has its runs by state.
 
     What is learned of a job that somebody else has sent: `runs` (submit.ranges), `definition`,
-    `owner` (the user who sent it). A backend that nobody shares leaves them empty.
+    `owner` (the user who sent it), `digest` (of its image, if it is pinned). A backend that nobody shares leaves them empty.
     """
 
     job_id: str
@@ -61,6 +61,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     runs: str = ""
     definition: str = ""
     owner: str | None = None
+    digest: str | None = None
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from submit.backends import Found, JobStatus, LogLine, RunStatus
 from submit.backends.aws_errors import answered, answered_once
 from submit.errors import ServiceFailed
-from submit.plan import USER_TAG, Definition, Job
+from submit.plan import DIGEST_TAG, USER_TAG, Definition, Job
 from submit.runside import RUNS_VARIABLE
 from submit.states import BATCH_STATES, CANCEL_REASON, OVER, RunState, may_be, run_state
 from submit.waiting import MachinesFacts, QueueFacts
@@ -255,6 +255,7 @@ def _job_status(job: JobDetailTypeDef) -> JobStatus:
         runs=environment.get(RUNS_VARIABLE, ""),
         definition=job["jobDefinition"],
         owner=job.get("tags", {}).get(USER_TAG),
+        digest=job.get("tags", {}).get(DIGEST_TAG),
     )
 
 

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -22,6 +23,8 @@ VERBS = {
     "cancel": "Stop experiments, or some of their runs.",
     "rm": "Forget old experiments.",
     "queues": "Show the team's queues.",
+    "image": "Build images, push them, and list those of the team.",
+    "resume": "Send runs again that Weights & Biases saw crash.",
     "wandb": "Track runs with Weights & Biases.",
     "use": "Choose the team's stack for all that follows.",
     "doctor": "Look at all that a submission rests on, and say what is wrong.",
@@ -79,7 +82,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an old locale lacks letters
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run_command(sys.argv[1:]))
+    _take_any_letter()
+    sys.exit(run_command([_utf8(word) for word in sys.argv[1:]]))
 
 
 def run_command(arguments: list[str]) -> int:
@@ -97,6 +101,23 @@ def run_command(arguments: list[str]) -> int:
         _tell_next("RUNFLEET_DEBUG=1 submit …   (the same line) shows where")
         return SubmitError.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _utf8(word: str) -> str:
+    """The word of the command line as UTF-8, which a job gets it in, also where Python was told
+    that there is nothing but ASCII; as it is when it is something else.
+    """
+    try:
+        return os.fsencode(word).decode("utf-8")
+    except UnicodeDecodeError:
+        return word
+
+
+def _take_any_letter() -> None:
+    """What the terminal's encoding does not have is shown as an escape, and ends nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _complain(err: BaseException) -> int:

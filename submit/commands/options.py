@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,6 +64,26 @@ def complete_experiment(
     except SubmitError:  # likewise
         return []
     return [CompletionItem(name, help=help_) for name, help_ in known if name.startswith(start)]
+
+
+class Named(click.Option):
+    """An option that CleanRL calls otherwise; people are told our name alone."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        with self._ours():
+            return super().get_help_record(ctx)
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        with self._ours():
+            return super().get_error_hint(ctx)
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        every, self.opts = self.opts, self.opts[:1]
+        try:
+            yield
+        finally:
+            self.opts = every
 
 
 stack_option = click.option(
@@ -152,6 +173,7 @@ def selection(runs: tuple[int, ...], seeds: tuple[int, ...], wheres: tuple[str, 
 
 
 __all__ = [
+    "Named",
     "Parsed",
     "Session",
     "experiment_argument",

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from typing import Any
 
 import click
 
 from submit.api import Plan
+from submit.aws_cli import iter_aws_cli
 from submit.commands.text import plural, seconds
-from submit.experiment import Experiment, nth_run, run_arguments, run_count
+from submit.experiment import Experiment, grid_size, iter_runs, run_arguments, run_count
 from submit.fleet import LOCAL
 from submit.plan import Job, Submission
+from submit.ranges import plain_ranges
 from submit.resources import JobResources
 
 SHOWN_RUNS = 6
 SHOWN_JOBS = 3
+SHOWN_RANGES = 40
+"""Letters: half a line."""
 LABEL = 12
 """Columns for the words on the left."""
 
@@ -54,7 +59,15 @@ def print_dry_run(plan: Plan) -> None:
     if len(submission.jobs) > SHOWN_JOBS:
         _line("", f"… {len(submission.jobs) - SHOWN_JOBS:,} more")
     _print_runs(submission)
-    click.echo("nothing was sent; the requests to the letter: --dry-run --json", err=True)
+    click.echo(
+        "nothing was sent; the requests to the letter: --dry-run --json or --aws-cli", err=True
+    )
+
+
+def print_aws_cli(plan: Plan) -> None:
+    """The AWS CLI's lines for the same requests."""
+    for line in iter_aws_cli(plan.submission):
+        click.echo(line)
 
 
 def requests(plan: Plan) -> dict[str, Any]:
@@ -101,7 +114,13 @@ def _runs_text(experiment: Experiment) -> str:
     if experiment.seeds:
         factors.append(plural(len(experiment.seeds), "seed"))
     product = f" = {' × '.join(factors)}" if factors else ""
-    return f"{run_count(experiment):,}{product}"
+    count, seeds = run_count(experiment), max(1, len(experiment.seeds))
+    included = len(experiment.include) * seeds
+    if excluded := grid_size(experiment) * seeds + included - count:
+        product += f" - {excluded:,} excluded"
+    if included:
+        product += f" + {included:,} included" if experiment.axes else ""
+    return f"{count:,}{product}"
 
 
 def _resources_text(has: JobResources, retries: int) -> str:
@@ -118,7 +137,9 @@ def _resources_text(has: JobResources, retries: int) -> str:
 def _job_text(job: Job) -> str:
     if job.size == 1:
         return f"run {job.runs}"
-    runs = job.runs if len(job.runs) <= 40 else job.runs[:40] + "…"  # noqa: PLR2004 # half a line
+    runs = plain_ranges(job.runs)
+    if len(runs) > SHOWN_RANGES:
+        runs = runs[:SHOWN_RANGES].rpartition(",")[0] + ",…"
     return f"an array of {job.size:,}, runs {runs}"
 
 
@@ -126,8 +147,7 @@ def _print_runs(submission: Submission) -> None:
     experiment = submission.experiment
     count = run_count(experiment)
     shown = count if count <= SHOWN_RUNS + 1 else SHOWN_RUNS
-    for index in range(shown):
-        run = nth_run(experiment, index, submission.experiment_id)
-        _line(f"run {index}", shlex.join(run_arguments(experiment, run)))
+    for run in itertools.islice(iter_runs(experiment, submission.experiment_id), shown):
+        _line(f"run {run.index}", shlex.join(run_arguments(experiment, run)))
     if shown < count:
         _line("", f"… {count - shown:,} more")

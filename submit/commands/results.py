@@ -67,7 +67,8 @@ def command(experiment: str, **given: Any) -> int:
             _csv(_runs_table(outcomes, names) if runs else _summary_table(summaries)), nl=False
         )
     elif outcomes:
-        _print(outcomes, names, summaries)
+        # How far the runs got is no outcome, unless somebody asks for it.
+        _print(outcomes, names, [s for s in summaries if s.metric not in STEPS] or summaries)
     return 0
 
 

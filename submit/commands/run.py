@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from submit import api
+from submit.asked import Asked, make_experiment
+from submit.commands import cleanrl
+from submit.commands.asking import CLEANRL_IMAGE, RunCommand, ask, is_cleanrl
 from submit.commands.options import (
+    Named,
     Parsed,
     complete_queue,
     fallback_of,
@@ -18,57 +22,30 @@ from submit.commands.options import (
     json_option,
     stack_option,
 )
-from submit.commands.planned import print_dry_run, print_summary, requests
+from submit.commands.planned import print_aws_cli, print_dry_run, print_summary, requests
 from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
-from submit.errors import WrongUse
-from submit.experiment import Axis, Experiment, Resources, run_count
+from submit.errors import Refused, WrongUse
+from submit.experiment import run_count
 from submit.fleet import LOCAL
-from submit.grid import axis, parse_axis, parse_values
-from submit.units import parse_duration, parse_memory, parse_seeds
+from submit.grid import env_ids, parse_axis, parse_cell, parse_names, parse_values
+from submit.sending_line import sending_line
+from submit.units import parse_duration, parse_memory, parse_seeds, parse_variable
 
 if TYPE_CHECKING:
     from submit.sending import Delivery
 
-EXAMPLE = "submit run --queue QUEUE --seeds 3 -- python train.py"
-
-
-class _Run(click.Command):
-    """Keeps in which order --grid and --env-ids were given (the grid's order), and what stands
-    before the command.
-    """
-
-    def make_parser(self, ctx: click.Context) -> Any:
-        parser = super().make_parser(ctx)
-        parse = parser.parse_args
-
-        def parse_args(args: list[str]) -> Any:
-            given = list(args)
-            opts, rest, order = parse(args)
-            words = [arg for arg in (opts.get("command"),) if isinstance(arg, (list, tuple))]
-            before = given[: len(given) - sum(map(len, words))]
-            ctx.meta["before"] = before
-            ctx.meta["order"] = [param.name for param in order]
-            return opts, rest, order
-
-        parser.parse_args = parse_args  # type: ignore[method-assign] # the parser is ours alone
-        return parser
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise WrongUse("env", f"{text!r} is no NAME=VALUE", "--env OMP_NUM_THREADS=1")
-    return name, value
+TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "true"}
+"""A flag that may be followed by true or false, as CleanRL has them."""
 
 
 @click.command(
     "run",
-    cls=_Run,
+    cls=RunCommand,
     context_settings={"allow_interspersed_args": False},
     options_metavar="--queue QUEUE [OPTIONS] --",
     epilog="COMMAND gets `--name value` for each parameter of the grid and `--seed N` appended; "
     "where it says {name} or {seed} it gets them there instead. A comma within a value is "
-    r"written \, and a backslash \\.",
+    r"written \, and a backslash \\. The options of CleanRL's submit_exp work too, by their names.",
 )
 @click.option(
     "--queue",
@@ -77,12 +54,25 @@ def _variable(text: str) -> tuple[str, str]:
     help="Where to run: one of `submit queues`.",
 )
 @click.option(
-    "--seeds", type=Parsed("seeds", parse_seeds), help="3 (the seeds 1, 2, 3), 1,5,7 or 1..10."
+    "-f",
+    "--file",
+    metavar="FILE",
+    help="A description in YAML, with the options' names (- for standard input); options win.",
+)
+@click.option(
+    "--seeds",
+    "--num-seed",
+    "--num-seeds",
+    cls=Named,
+    type=Parsed("seeds", parse_seeds),
+    help="3 (the seeds 1, 2, 3), 1,5,7 or 1..10.",
 )
 @click.option(
     "--env-ids",
+    "--env-id",
+    cls=Named,
     multiple=True,
-    type=Parsed("id,…", lambda text: axis("env-id", parse_values(text))),
+    type=Parsed("id,…", env_ids),
     help="Environments: the parameter env-id of the grid.",
 )
 @click.option(
@@ -92,14 +82,50 @@ def _variable(text: str) -> tuple[str, str]:
     type=Parsed("name=value,…", parse_axis),
     help="A parameter and its values: --grid lr=3e-4,1e-3.  [repeatable]",
 )
-@click.option("--image", metavar="IMAGE", default="", help="[default: the stack's]")
-@click.option("--vcpus", type=click.IntRange(1), help="[default: 1, or a GPU's share]")
+@click.option(
+    "--zip",
+    "zips",
+    multiple=True,
+    type=Parsed("name,name,…", parse_names),
+    help="Parameters of --grid that go together, first with first.  [repeatable]",
+)
+@click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    type=Parsed("name=value,…", parse_cell),
+    help="Leave out all runs with these values, seed=3 among them.  [repeatable]",
+)
+@click.option(
+    "--include",
+    "included",
+    multiple=True,
+    type=Parsed("name=value,…", parse_cell),
+    help="One more combination, with each seed: a value for every parameter.  [repeatable]",
+)
+@click.option("--image", "--docker-tag", cls=Named, metavar="IMAGE", help="[default: the stack's]")
+@click.option("--no-image-check", is_flag=True, help="Send without a look at the image's registry.")
+@click.option(
+    "--vcpus",
+    "--num-vcpu",
+    cls=Named,
+    type=click.IntRange(1),
+    help="[default: 1, or a GPU's share]",
+)
 @click.option(
     "--memory",
+    "--num-memory",
+    cls=Named,
     type=Parsed("amount", parse_memory),
     help="3000 (MiB) or 3GiB.  [default: the share of the vCPUs or GPUs]",
 )
-@click.option("--gpus", type=click.IntRange(0), help="[default: 1 on a queue that has GPUs]")
+@click.option(
+    "--gpus",
+    "--num-gpu",
+    cls=Named,
+    type=click.IntRange(0),
+    help="[default: 1 on a queue that has GPUs]",
+)
 @click.option(
     "--shm",
     type=Parsed("amount", parse_memory),
@@ -107,6 +133,8 @@ def _variable(text: str) -> tuple[str, str]:
 )
 @click.option(
     "--hours",
+    "--num-hours",
+    cls=Named,
     type=Parsed("duration", parse_duration),
     help="The longest that a try may take: 12, 1.5 or 90m.  [default: no limit]",
 )
@@ -114,7 +142,7 @@ def _variable(text: str) -> tuple[str, str]:
     "--env",
     "environment",
     multiple=True,
-    type=Parsed("name=value", _variable),
+    type=Parsed("name=value", parse_variable),
     help="An environment variable; not for secrets.  [repeatable]",
 )
 @click.option(
@@ -128,9 +156,8 @@ def _variable(text: str) -> tuple[str, str]:
     "--retries",
     "--spot-retries",
     type=click.IntRange(0, 9),
-    default=3,
-    show_default=True,
-    help="Further tries when the machine is taken away; a command that fails gets none.",
+    help="Further tries when the machine is taken away; a command that fails gets none.  "
+    "[default: 3]",
 )
 @fallback_options
 @click.option(
@@ -150,14 +177,33 @@ def _variable(text: str) -> tuple[str, str]:
     help="On --queue local: stay to the end, and end its runs with this command.",
 )
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
-@click.option("--group", metavar="TEXT", default="", help="W&B group.  [default: the experiment]")
 @click.option(
-    "--wandb-project", metavar="NAME", default="", help="W&B project; the stack's key is used."
+    "--tag",
+    "tags",
+    multiple=True,
+    type=Parsed("tag,…", parse_values),
+    help="A tag of the jobs, and at W&B.  [repeatable]",
 )
-@click.option("--wandb-entity", metavar="NAME", default="", help="W&B team or user.")
+@click.option("--share", metavar="NAME", help="Whose share of a fair-share queue.  [default: you]")
+@click.option("--group", metavar="TEXT", help="W&B group.  [default: the experiment]")
+@click.option("--wandb-project", metavar="NAME", help="W&B project; the stack's key is used.")
+@click.option("--wandb-entity", metavar="NAME", help="W&B team or user.")
 @click.option("--again", is_flag=True, help="Once more what was sent before, as a new experiment.")
 @click.option("--watch", is_flag=True, help="Then follow it to its end.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, exactly; send nothing.")
+@click.option("--aws-cli", is_flag=True, help="With --dry-run: as lines for the AWS CLI.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the experiment's id alone.")
+@click.option("-b", "--build", **TOGGLE, help="Build the image from the Dockerfile here first.")
+@click.option("-p", "--push", **TOGGLE, help="With --build: push it to its registry.")
+@click.option("--archs", metavar="OS/ARCH,…", help="With --build: for these platforms.")
+@click.option("--command", "command_text", metavar="TEXT", hidden=True)
+@click.option("--job-queue", metavar="QUEUE", hidden=True)
+@click.option("--provider", type=click.Choice(["aws"]), hidden=True)
+@click.option("--aws-num-retries", type=click.IntRange(1, 10), hidden=True)
+@click.option("--wandb-key", metavar="KEY", hidden=True)
+@click.option("--exp-script", metavar="PATH", hidden=True)
+@click.option("--instance-type", metavar="TYPE", hidden=True)
+@click.option("--num-nodes", "nodes", type=click.IntRange(1), hidden=True)
 @stack_option
 @fleet_option
 @json_option
@@ -168,112 +214,133 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
     The same line again sends only what is not there yet.
     """
-    _check_given(ctx, given)
+    asked = ask(ctx, given)
+    _refuse_together(given, asked.queue)
     with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
-        fallback = fallback_of(given["fallback"], given["after"])
-        plan = api.plan(session, _experiment(ctx, given), given["queue"], fallback)
+        queue = cleanrl.find_queue(session, asked, given)
+        if given["build"]:
+            asked = cleanrl.build(session, asked, given)
+            if not asked.command:
+                return 0
+        if queue is None:
+            return _without_queue(ctx, asked, given)
+        experiment = cleanrl.with_key(session, make_experiment(asked), given)
+        fallback = fallback_of(asked.fallback, asked.after)
+        plan = api.plan(session, experiment, queue, fallback)
         if given["again"]:
             again = api.next_generation(session, plan)
-            plan = api.plan(session, again, given["queue"], fallback)
+            plan = api.plan(session, again, queue, fallback)
         if given["dry_run"]:
-            if given["as_json"]:
-                show_json(requests(plan))
-            else:
-                print_dry_run(plan)
-            return 0
-        try:
-            delivery = api.send(session, plan, tell=_show_sending, note=say)
-        except KeyboardInterrupt:
-            say(f"\ninterrupted; {_sent_so_far(session, plan)}\n  next: the same line goes on")
-            return INTERRUPTED
-        if given["as_json"]:
-            show_json(_delivered(plan, delivery))
-        else:
-            print_summary(plan)
-            _print_delivery(session, delivery, again=not (given["watch"] or given["foreground"]))
-        if given["foreground"]:
-            from submit.commands.foreground import attend  # noqa: PLC0415 # likewise
-
-            return attend(session, delivery.kept)
-        if not given["watch"]:
-            return 0
-        from submit.commands.watch import watch  # noqa: PLC0415 # a dry run does without
-
-        return watch(session, delivery.kept)
+            return _show_dry_run(plan, given)
+        return _send(session, plan, given)
 
 
-def _check_given(ctx: click.Context, given: dict[str, Any]) -> None:
+def _refuse_together(given: dict[str, Any], queue: str | None) -> None:
     for option in ("workers", "foreground"):
-        if given[option] and given["queue"] not in {LOCAL, None}:
+        if given[option] and queue not in {LOCAL, None}:
             raise WrongUse(
                 "only-local", f"--{option} is for the own machine: --queue local", "submit queues"
             )
-    words = given["command"]
-    if not words:
-        raise WrongUse("no-command", "no command to run was given: it stands behind --", EXAMPLE)
-    before = ctx.meta["before"]
-    if before[-1:] != ["--"]:
-        raise WrongUse(
-            "no-dashes",
-            f"the command to run, {shlex.join(words)}, must stand behind --",
-            shlex.join(["submit", "run", *before, "--", *words]),
+    if given["nodes"] and given["nodes"] > 1:
+        raise Refused(
+            "nodes",
+            f"{given['nodes']} nodes for one run: runfleet runs each on one machine",
+            "a queue with more GPUs a machine, and --gpus N: submit queues",
         )
-    if not given["queue"]:
+    if given["aws_cli"] and not given["dry_run"]:
+        raise WrongUse("aws-cli", "--aws-cli says how a dry run is shown", "--dry-run --aws-cli")
+    if given["aws_cli"] and given["as_json"]:
+        raise WrongUse("aws-cli", "--aws-cli and --json are two ways to show it; choose one")
+    for option in ("push", "archs"):
+        if given[option] and not given["build"]:
+            raise WrongUse("no-build", f"--{option} says how to build", f"--build --{option} …")
+
+
+def _without_queue(ctx: click.Context, asked: Asked, given: dict[str, Any]) -> int:
+    """As CleanRL does without a provider, for whoever names an image."""
+    image = asked.image or (CLEANRL_IMAGE if is_cleanrl(ctx) else "")
+    if given["provider"] or not image:
         raise WrongUse(
             "no-queue",
             "no queue was named",
-            f"submit queues, then submit run --queue QUEUE … -- {shlex.join(words)}",
+            "submit queues, then submit run --queue QUEUE …; or --image IMAGE alone, for lines that "
+            "run it here in Docker",
         )
+    return cleanrl.show_docker(asked, given, image)
 
 
-def _experiment(ctx: click.Context, given: dict[str, Any]) -> Experiment:
-    return Experiment(
-        command=given["command"],
-        axes=_axes(ctx.meta["order"], given),
-        seeds=given["seeds"] or (),
-        image=given["image"],
-        resources=Resources(
-            vcpus=given["vcpus"],
-            memory_mib=given["memory"],
-            gpus=given["gpus"],
-            shm_mib=given["shm"],
-            timeout_s=given["hours"],
-        ),
-        environment=given["environment"],
-        secrets=given["secrets"],
-        retries=_retries(ctx, given),
-        workers=given["workers"],
-        name=_name(given["command"]) if given["name"] is None else given["name"],
-        group=given["group"],
-        project=given["wandb_project"],
-        entity=given["wandb_entity"],
-    )
+def _show_dry_run(plan: api.Plan, given: dict[str, Any]) -> int:
+    if given["as_json"]:
+        show_json(requests(plan))
+    elif given["aws_cli"]:
+        print_aws_cli(plan)
+    elif given["quiet"]:
+        click.echo(plan.submission.experiment_id)
+    else:
+        print_dry_run(plan)
+    return 0
 
 
-def _retries(ctx: click.Context, given: dict[str, Any]) -> int:
-    """On the own machine no machine is taken away: a lost run is not started again unasked."""
-    unasked = ctx.get_parameter_source("retries") is click.core.ParameterSource.DEFAULT
-    return 0 if given["queue"] == LOCAL and unasked else int(given["retries"])
+def _send(session: api.Session, plan: api.Plan, given: dict[str, Any]) -> int:
+    quiet = given["quiet"]
+    line = SendingLine(session.clock.time, quiet=quiet)
+    try:
+        if not given["no_image_check"]:
+            plan = api.check_image(session, plan, note=line.note)
+        delivery = api.send(session, plan, tell=line.tell, note=line.note)
+    except KeyboardInterrupt:
+        line.clear()
+        say(f"interrupted; {_sent_so_far(session, plan)}\n  next: the same line goes on")
+        return INTERRUPTED
+    finally:
+        line.clear()
+    if given["as_json"]:
+        show_json(_delivered(plan, delivery))
+    elif quiet:
+        click.echo(delivery.kept.id)
+    else:
+        print_summary(plan)
+        _print_delivery(session, delivery, again=not (given["watch"] or given["foreground"]))
+    if given["foreground"]:
+        from submit.commands.foreground import attend  # noqa: PLC0415 # likewise
+
+        return attend(session, delivery.kept)
+    if not given["watch"]:
+        return 0
+    from submit.commands.watch import watch  # noqa: PLC0415 # a dry run does without
+
+    return watch(session, delivery.kept)
 
 
-def _axes(order: list[str], given: dict[str, Any]) -> tuple[Axis, ...]:
-    left = {name: list(given[name]) for name in ("env_ids", "grids")}
-    return tuple(left[name].pop(0) for name in order if name in left)
+class SendingLine:
+    """A line that is written over while jobs are sent, where a terminal shows it."""
 
+    def __init__(self, now: Callable[[], float], *, quiet: bool = False) -> None:
+        self._now = now
+        self._begun = now()
+        self._quiet = quiet
+        self._shown = False
 
-def _name(words: tuple[str, ...]) -> str:
-    """After the script that is run: `python -u examples/ppo.py` → ppo."""
-    scripts = [word for word in words if word.endswith((".py", ".sh"))]
-    name = (scripts or words)[0].rpartition("/")[2]
-    return name.removesuffix(".py").removesuffix(".sh")
+    def tell(self, done: int, of: int) -> None:
+        """`done` of so many jobs are sent."""
+        if of > 1 and not self._quiet and sys.stderr.isatty():
+            import shutil  # noqa: PLC0415 # a dry run does without
 
+            columns = shutil.get_terminal_size().columns
+            text = sending_line(done, of, self._now() - self._begun, columns)
+            click.echo(f"\r\033[K{text}", nl=False, err=True)
+            self._shown = True
 
-def _show_sending(done: int, of: int) -> None:
-    """A line that is written over, when there is time to read it."""
-    if of > 1 and sys.stderr.isatty():
-        click.echo(f"\r\033[Ksending job {done + 1} of {of}", nl=False, err=True)
-        if done + 1 == of:
+    def note(self, text: str) -> None:
+        """Why it takes its time, on a line of its own."""
+        self.clear()
+        say(text)
+
+    def clear(self) -> None:
+        """The line is gone."""
+        if self._shown:
             click.echo("\r\033[K", nl=False, err=True)
+            self._shown = False
 
 
 def _sent_so_far(session: api.Session, plan: api.Plan) -> str:

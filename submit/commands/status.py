@@ -21,6 +21,7 @@ from submit.commands.text import (
     show_json,
 )
 from submit.errors import ServiceFailed, WrongUse
+from submit.experiment import parameter_names
 from submit.states import BAD, RunState
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _duration(view: RunView) -> str | None:
 
 
 def _parameter_names(experiment: Experiment) -> list[str]:
-    names = [name for axis in experiment.axes for name in axis.names]
+    names = parameter_names(experiment)
     return [*names, "seed"] if experiment.seeds else names
 
 

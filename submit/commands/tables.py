@@ -6,6 +6,7 @@ Loads rich, which takes as long as a whole dry run.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -26,6 +27,8 @@ STYLES = {
 }
 WIDE = 1000
 """Columns where no terminal sets a limit: a line a row, for grep and awk."""
+NARROW = 20
+"""Fewer columns than that show nothing."""
 
 Cell = str | int | RunState | None
 
@@ -40,7 +43,13 @@ class _Console(Console):
 def console(*, stderr: bool = False) -> Console:
     """Rich's console: it heeds NO_COLOR, and has no colours where no terminal is."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else int(os.environ.get("COLUMNS") or WIDE)
+    given = os.environ.get("COLUMNS", "")
+    told = int(given) if given.isdecimal() and given.isascii() and len(given) < 6 else 0  # noqa: PLR2004 # what a screen may have
+    width = (
+        max(told, NARROW)
+        if told
+        else (shutil.get_terminal_size().columns if stream.isatty() else WIDE)
+    )
     return _Console(stderr=stderr, highlight=False, width=width, soft_wrap=not stream.isatty())
 
 

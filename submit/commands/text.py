@@ -28,8 +28,13 @@ BAR = 12
 
 
 def show_json(value: Any) -> None:
-    """To standard output, two spaces deep."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """To standard output, two spaces deep; where that can't take every letter, in ASCII."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        import json  # noqa: PLC0415 # rarely
+
+        text = json.dumps(json.loads(text), indent=2)
+    click.echo(text)
 
 
 def say(text: str) -> None:

@@ -11,6 +11,7 @@ from submit import api
 from submit.commands.options import fleet_option, stack_option
 from submit.commands.text import say
 from submit.errors import WrongUse
+from submit.tracking.wanted import KEY, wandb_secret
 
 
 @click.group("wandb", subcommand_metavar="login …")
@@ -35,6 +36,7 @@ def login(given: str | None, stack: str | None, fleet: str | None) -> int:
     """
     with api.Session(fleet=fleet, stack=stack) as session:
         found = api.queues(session)
+        wandb_secret(found)  # before the user is asked
         key = _key(given, session.environ)
         api.store_wandb_key(session, key)
     say(f"the runs of {found.stack} that start from now on have the key")
@@ -56,7 +58,7 @@ def _key(given: str | None, environ: Mapping[str, str]) -> str:
     if not sys.stdin.isatty():
         raise WrongUse(
             "no-wandb-key",
-            "there is no key: neither WANDB_API_KEY nor netrc has one for W&B",
+            f"there is no key: neither {KEY} nor netrc has one for W&B",
             "submit wandb login --wandb-key - < FILE",
         )
     asked: str = click.prompt("key (https://wandb.ai/authorize)", hide_input=True, err=True)

@@ -17,10 +17,12 @@ from submit.experiment import (
     argument_parts,
     environment_suffix,
     experiment_id,
+    grid_size,
+    parameter_names,
 )
 from submit.ranges import encode_ranges
 
-FOR_PEOPLE = ("WANDB_ENTITY", "WANDB_NAME", "WANDB_PROJECT", "WANDB_RUN_GROUP")
+FOR_PEOPLE = ("WANDB_ENTITY", "WANDB_NAME", "WANDB_PROJECT", "WANDB_RUN_GROUP", "WANDB_TAGS")
 """Variables that are no part of an experiment's identity."""
 MAX_LABEL_BYTES = 60
 """Of the experiment's name in a run's: W&B takes 128 characters, and the parameters want room."""
@@ -40,7 +42,7 @@ def script() -> str:
 
 def encode_grid(experiment: Experiment) -> dict[str, str]:
     """The part of the environment that is the same for all jobs of the experiment."""
-    names = [name for axis in experiment.axes for name in axis.names]
+    names = parameter_names(experiment)
     places = {name: f"@{number}" for number, name in enumerate(names)} | {"seed": "#"}
     environment = {
         "RUNFLEET_EXPERIMENT": experiment_id(experiment),
@@ -57,6 +59,19 @@ def encode_grid(experiment: Experiment) -> dict[str, str]:
         environment["WANDB_PROJECT"] = experiment.project
     if experiment.entity:
         environment["WANDB_ENTITY"] = experiment.entity
+    if experiment.tags:
+        environment["WANDB_TAGS"] = ",".join(experiment.tags)
+    if experiment.include:
+        cells = (dict(cell) for cell in experiment.include)
+        lines = (escape(cell[name]) for cell in cells for name in names)
+        environment[PLAN_PREFIX + "INCLUDED"] = "".join(
+            f"{line}\n"
+            for line in (
+                f"{len(names)} {grid_size(experiment)}",
+                *map(environment_suffix, names),
+                *lines,
+            )
+        )
     if experiment.axes:
         environment[PLAN_PREFIX + "AXES"] = "".join(
             f"{line}\n"

@@ -83,6 +83,40 @@ decode() {
     decoded=${decoded%.}
 }
 
+# bind WIDTH: takes as many values of $rest, appends them to $values and exports them under
+# the first of $names.
+bind() {
+    bind_n=$1
+    while [ "$bind_n" -gt 0 ]; do
+        take
+        values=$values$line$nl
+        decode "$line"
+        export "RUNFLEET_PARAM_${names%%"$nl"*}=$decoded"
+        names=${names#*"$nl"} bind_n=$((bind_n - 1))
+    done
+}
+
+# take_names WIDTH: as many lines of $rest, into $names.
+take_names() {
+    names='' name_n=$1
+    while [ "$name_n" -gt 0 ]; do
+        take
+        names=$names$line$nl name_n=$((name_n - 1))
+    done
+}
+
+# included: whether $index is that of a cell behind the grid, whose values are then bound.
+included() {
+    values='' rest=${RUNFLEET_PLAN_INCLUDED:-}
+    [ -n "$rest" ] || return 1
+    take
+    width=${line% *} row=$((index - ${line#* }))
+    [ "$row" -ge 0 ] || return 1
+    take_names "$width"
+    skip $((row * width))
+    bind "$width"
+}
+
 # choose: walks the axes from the last to the first, as the digits of $index turn. The axes
 # come first to last, so the radix of those behind is divided away: $below is its product.
 choose() {
@@ -99,21 +133,9 @@ choose() {
         width=${line% *} rows=${line#* }
         below=$((below / rows))
         row=$((index / below % rows))
-        names=''
-        name_n=0
-        while [ "$name_n" -lt "$width" ]; do
-            take
-            names=$names$line$nl name_n=$((name_n + 1))
-        done
+        take_names "$width"
         skip $((row * width))
-        name_n=0
-        while [ "$name_n" -lt "$width" ]; do
-            take
-            values=$values$line$nl
-            decode "$line"
-            export "RUNFLEET_PARAM_${names%%"$nl"*}=$decoded"
-            names=${names#*"$nl"} name_n=$((name_n + 1))
-        done
+        bind "$width"
         skip $(((rows - row - 1) * width))
     done
 }
@@ -126,7 +148,7 @@ if [ -n "${RUNFLEET_PLAN_SEEDS:-}" ]; then
     index=$((index / counted))
     export RUNFLEET_SEED="$picked"
 fi
-choose
+included || choose
 export RUNFLEET_RUN="$run"
 export WANDB_RUN_ID="$RUNFLEET_EXPERIMENT-$run" WANDB_RESUME=allow
 
@@ -163,5 +185,6 @@ while [ -n "$rest" ]; do
 done
 export WANDB_NAME="${label# }"
 [ -n "$WANDB_NAME" ] || unset WANDB_NAME # W&B finds one
-unset RUNFLEET_PLAN_RUNS RUNFLEET_PLAN_SEEDS RUNFLEET_PLAN_AXES RUNFLEET_PLAN_ARGV
+unset RUNFLEET_PLAN_RUNS RUNFLEET_PLAN_SEEDS RUNFLEET_PLAN_AXES RUNFLEET_PLAN_INCLUDED
+unset RUNFLEET_PLAN_ARGV
 exec "$@"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from submit.experiment import run_count
 from submit.records import Kept
-from submit.runs import RunView
 from submit.states import OVER
 from submit.tracking.records import Tracked
+
+if TYPE_CHECKING:
+    from submit.runs import RunView
 
 STATES = ("crashed", "failed", "finished", "killed", "preempted")
 """In which a run can be at W&B when it is over."""
@@ -47,12 +50,19 @@ def sort_tracked(tracked: Iterable[Tracked], experiments: Sequence[Kept]) -> Sor
 
 class Comeback(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment's runs to put back, and those that are under way all the same: W&B takes a
-    run for crashed that it has not heard of for five minutes.
+    run for crashed that it has not heard of for some minutes.
     """
 
     kept: Kept
     runs: tuple[int, ...]
     under_way: tuple[int, ...]
+
+
+class Crashed(msgspec.Struct, frozen=True, kw_only=True):
+    """What W&B saw end badly; `others` as in Sorted."""
+
+    ours: tuple[Comeback, ...]
+    others: dict[str, int]
 
 
 def comeback(kept: Kept, views: Sequence[RunView]) -> Comeback:

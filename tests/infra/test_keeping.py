@@ -110,7 +110,7 @@ def test_submitters_reach_their_own_stack_alone() -> None:
     assert len("".join(text.split())) <= 6144  # IAM, managed policy
     found = statements(text)
     free = {sid for sid, s in found.items() if s["Resource"] == "*"}
-    assert free == {"Look", "LogInToTheRegistry"}
+    assert free == {"ExamineLogsAndQuotas", "Look", "LogInToTheRegistry"}
     assert found["SubmitToOwnQueues"]["Condition"] == {
         "StringEquals": {"aws:ResourceTag/stack": "rl"}
     }

@@ -50,6 +50,7 @@ def submit(
     monkeypatch.setenv("RUNFLEET_FLEET", str(tmp_path / "fleet.json"))
     monkeypatch.setenv("RUNFLEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("USER", "ada")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody pulls images
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(session_module, "_aws", lambda _region: backend)
     monkeypatch.setattr("time.sleep", clock.sleep)
@@ -99,11 +100,59 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
         ((*RUN, "--seeds", "abc", "--", "x"), 2, "--seeds: 'abc' are no seeds", "--seeds 3"),
         ((*RUN, "--grid", "lr", "--", "x"), 2, "'lr' is no NAME=VALUE", "--grid lr="),
         ((*RUN, "--grid", "a=1,1", "--", "x"), 2, "has the value '1' twice", ""),
+        ((*RUN, "--env-ids", "", "--", "x"), 2, "names an empty environment", "--env-ids A,B"),
+        ((*RUN, "--zip", "a", "--", "x"), 2, "are not the names of parameters", "a,b"),
+        (
+            (*RUN, "--grid", "a=1", "--zip", "a,b", "--", "x"),
+            2,
+            "no parameter 'b' (there is: a)",
+            "",
+        ),
+        (
+            (*RUN, "--grid", "a=1", "--grid", "b=1,2", "--zip", "a,b", "--", "x"),
+            2,
+            "the same number of values (there are: a 1, b 2)",
+            "",
+        ),
+        ((*RUN, "--include", "a", "--", "x"), 2, "'a' is no NAME=VALUE", ""),
+        ((*RUN, "--exclude", "b=1", "--", "x"), 2, "the grid has no parameter 'b'", ""),
+        ((*RUN, "-f", "none.yaml"), 2, "none.yaml can't be read: No such file", "-f FILE"),
+        ((*RUN, "-f", "-", "--fleet", "-"), 2, "can't be both -f and --fleet", ""),
+        ((*RUN, "--command", "a", "--", "b"), 2, "there are two commands", ""),
+        ((*RUN, "--command", "'a"), 2, "is no command: no closing quotation", ""),
+        ((*RUN, "--num-nodes", "2", "--", "x"), 3, "runfleet runs each on one machine", ""),
+        ((*RUN, "--share", "a b", "--", "x"), 2, "is no share's name", "--share"),
+        ((*RUN, "--share", "ab", "--", "x"), 3, "has no fair shares", "leave --share out"),
+        ((*RUN, "--tag", "", "--", "x"), 2, "'' is no tag", ""),
+        ((*RUN, "--aws-cli", "--", "x"), 2, "how a dry run is shown", "--dry-run --aws-cli"),
+        ((*RUN, "--push", "--", "x"), 2, "--push says how to build", "--build --push"),
+        ((*RUN, "--instance-type", "c5.large", "--", "x"), 2, "has c6g.medium, not c5.large", ""),
+        (("run", "--instance-type", "c5.large", "--", "x"), 2, "no queue of c5.large", "queues"),
+        (("run", "--provider", "aws", "--command", "x"), 2, "no queue was named", "queues"),
+        (
+            (*RUN, "--wandb-key", "hunter2", "python", "x"),
+            2,
+            "must stand behind --",
+            "--wandb-key KEY -- python x",
+        ),
+        (
+            (*RUN, "--wandb-key", "hunter2", "--", "x", "--key=hunter2"),
+            2,
+            "the key of --wandb-key stands in the command",
+            "",
+        ),
+        ((*RUN, "--wandb-key=hunter2", "--", "x"), 3, "keeps no secret WANDB_API_KEY", "pulumi"),
+        (
+            (*RUN, "--grid", "a=1,$(id)", "--", "sh", "-c", "echo {a}"),
+            2,
+            "its value '$(id)' would be read as code",
+            'write "$RUNFLEET_PARAM_A" in its place',
+        ),
         ((*RUN, "--env", "K", "--", "x"), 2, "'K' is no NAME=VALUE", "--env"),
         ((*RUN, "--env", "API_KEY=1", "--", "x"), 2, "looks like a secret", "--secret"),
         ((*RUN, "--memory", "x", "--", "x"), 2, "'x' is no amount of memory", "--memory"),
         ((*RUN, "--memory", "9G", "--", "x"), 3, "c6g.medium) has 1,760 for jobs", "submit queues"),
-        ((*RUN, "--gpus", "1", "--", "x"), 3, "has 0 for jobs", "submit queues"),
+        ((*RUN, "--gpus", "1", "--", "x"), 3, "c6g.medium) has none", "submit queues"),
         ((*RUN, "--vcpus", "0", "--", "x"), 2, "'--vcpus': 0 is not in the range", "--help"),
         ((*RUN, "--retries", "10", "--", "x"), 2, "10 is not in the range", "--help"),
         ((*RUN, "--hours", "1s", "--", "x"), 3, "AWS Batch takes 60 s or more", "--hours 1m"),
@@ -124,6 +173,7 @@ def test_a_mistake_is_answered_and_nothing_is_sent(
     assert submit.out == ""
     assert said in submit.err
     assert hint in submit.err
+    assert "hunter2" not in submit.err
     assert "Traceback" not in submit.err
     assert submit.backend.calls == []
 
@@ -172,6 +222,160 @@ def test_the_order_of_the_grid_is_that_of_the_line(submit: Terminal) -> None:
     assert "1 = 1 env-id × 1 b × 1 c" in submit.out
     assert submit(*RUN, "--grid", "b=1", "--env-ids", "A", "--grid", "c=1", *dry) == 0
     assert "1 = 1 b × 1 env-id × 1 c" in submit.out
+
+
+GUIDE = (
+    "--docker-tag", "vwxyzjn/cleanrl:latest", "--num-seed", "2",
+    "--command", "uv run python cleanrl/ppo.py --env-id CartPole-v1 --total-timesteps 100000",
+)  # fmt: skip
+
+
+def test_cleanrls_line_without_a_provider_is_a_script_for_docker(
+    submit: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    key = ("--wandb-key", "hunter2" * 6, "--job-queue", "c6g-medium-spot")
+    assert submit("run", *GUIDE, *key, "--exp-script", "ppo.sh") == 0
+    assert submit.out.splitlines() == [
+        f'docker run -d --cpuset-cpus="{seed - 1}" -e WANDB_API_KEY vwxyzjn/cleanrl:latest uv run '
+        f"python cleanrl/ppo.py --env-id CartPole-v1 --total-timesteps 100000 --seed {seed}"
+        for seed in (1, 2)
+    ]
+    script = tmp_path / "ppo.sh.docker.sh"
+    text = script.read_text()
+    assert text.splitlines()[2:] == submit.out.splitlines()
+    assert script.stat().st_mode & 0o777 == 0o700
+    assert "hunter2" not in text + submit.out + submit.err
+    assert "nothing was sent" in submit.err
+    assert submit.backend.calls == []
+    assert submit("run", *GUIDE, "--exp-script", "ppo.sh") == 0  # its own file is written over
+    script.write_text("#!/bin/sh\nrm precious\n")
+    assert submit("run", *GUIDE, "--exp-script", "ppo.sh") == 2
+    assert "was not written by submit run" in submit.err
+    assert "precious" in script.read_text()
+    assert submit("run", *GUIDE, "--exp-script", "none/x") == 4
+    assert "none/x.docker.sh can't be written: No such file" in submit.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet.json", "ppo.sh.docker.sh"]
+
+
+def test_cleanrls_line_with_a_provider_is_sent(submit: Terminal) -> None:
+    aws = ("--provider", "aws", "--job-queue", "c6g-medium-spot", "--num-vcpu", "1")
+    rest = ("--num-memory", "1700", "--num-hours", "48.0", "--aws-num-retries", "2")
+    assert submit("run", *GUIDE, *aws, *rest, "--num-gpu", "0") == 0
+    (definition,) = submit.backend.definitions.values()
+    container = definition.request["containerProperties"]
+    assert container["image"] == "vwxyzjn/cleanrl:latest"
+    assert definition.request["retryStrategy"]["attempts"] == 2
+    assert definition.request["timeout"] == {"attemptDurationSeconds": 172_800}
+    assert container["resourceRequirements"][1] == {"type": "MEMORY", "value": "1700"}
+
+
+def test_cleanrls_key_is_the_stacks(submit: Terminal) -> None:
+    fleet = msgspec.structs.replace(FLEET, secrets={"WANDB_API_KEY": "arn:secret"})
+    Path(os.environ["RUNFLEET_FLEET"]).write_bytes(msgspec.json.encode(fleet))
+    words = (*RUN, "--wandb-key", "hunter2", "--dry-run")
+    assert submit(*words, "--", "x") == 0
+    assert "secret      WANDB_API_KEY" in submit.out
+    assert "the one on the line was not used" in submit.err
+    assert submit(*words, "--json", "--", "x") == 0
+    assert "hunter2" not in submit.out + submit.err
+
+
+def test_cleanrls_defaults(
+    submit: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert submit("run", "--wandb-key", "x" * 40) == 0
+    assert submit.out.endswith("vwxyzjn/cleanrl:latest uv run python cleanrl/ppo.py --seed 1\n")
+    ids = ("--env-ids", "A", "B", "--command", "a", "--env-ids", "C")
+    assert submit("run", "--image", "i", *ids) == 2
+    assert "'env-id' is given twice" in submit.err
+    assert submit("run", "--image", "i", *ids[:-2]) == 0
+    assert [line.split()[-1] for line in submit.out.splitlines()] == ["A", "B"]
+
+
+def test_an_image_is_built_before_it_is_used(
+    submit: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    class Build:
+        @staticmethod
+        def build_image(image: str, **options: Any) -> str:
+            asked.append((image, options))
+            return f"{image}:abc"
+
+    monkeypatch.setattr("submit.commands.cleanrl.import_module", lambda _: Build)
+    line = (*RUN, "--image", "lab/ppo", "-b", "--push", "--archs", "linux/arm64", "--dry-run")
+    assert submit(*line, "--", "x") == 0
+    assert "image       lab/ppo:abc" in submit.out
+    assert submit("run", "-b", "true", "--archs", "linux/arm64,linux/amd64") == 0
+    assert asked == [
+        ("lab/ppo", {"archs": "linux/arm64", "push": True}),
+        ("vwxyzjn/cleanrl:latest", {"archs": "linux/arm64,linux/amd64", "push": False}),
+    ]
+    assert submit(*RUN, "--build", "false", "--dry-run", "--", "x") == 0
+    assert len(asked) == 2
+
+
+def test_a_queue_by_the_type_of_its_instances(submit: Terminal) -> None:
+    dry = ("--dry-run", "--json", "--", "x")
+    assert submit("run", "--instance-type", "c6g.medium", *dry) == 0
+    assert msgspec.json.decode(submit.out)["queue"] == "c6g-medium"
+
+
+def test_an_experiment_from_a_file(submit: Terminal, tmp_path: Path) -> None:
+    file = tmp_path / "ppo.yaml"
+    file.write_text("queue: c6g-medium\ncommand: python ppo.py\nseeds: 2\ngrid: {lr: [1e-3]}\n")
+    assert submit("run", "-f", str(file), "--dry-run") == 0
+    assert "python ppo.py --lr 1e-3 --seed 2" in submit.out
+    line = ("run", "-f", str(file), "--queue", "c6g-medium-spot", "--grid", "lr=5", "--dry-run")
+    assert submit(*line, "--", "x") == 0
+    assert "c6g-medium-spot of rl" in submit.out
+    assert "x --lr 5 --seed 2" in submit.out
+    file.write_text("queue: c6g-medium\nsed: 3\n")
+    assert submit("run", "-f", str(file)) == 2
+    assert f"{file}:2: sed: there is no field 'sed'; did you mean seeds?" in submit.err
+
+
+def test_cells_out_of_the_grid_and_into_it(submit: Terminal) -> None:
+    words = (*RUN, "--grid", "a=1,2", "--grid", "b=x,y", "--grid", "c=5,6", "--zip", "b,c")
+    cells = ("--exclude", "a=2,b=y", "--include", "c=9,a=0,b=z")
+    assert submit(*words, *cells, "--seeds", "2", "--dry-run", "--", "p") == 0
+    assert "8 = 2 a × 2 b+c × 2 seeds - 2 excluded + 2 included" in submit.out
+    assert "an array of 8, runs 0-5,8-9" in submit.out
+    found = submit.json(*words, *cells, "--dry-run", "--", "p", "{a}{b}{c}")
+    assert found["runs"] == 4
+
+
+def test_tags_go_to_the_jobs_and_to_wandb(submit: Terminal) -> None:
+    dry = submit.json(*RUN, "--tag", "a,b", "--tag", "c d", "--dry-run", "--", "x")
+    job = dry["requests"][1]["parameters"]
+    assert job["tags"]["runfleet:tags"] == "a b c d"
+    assert {"name": "WANDB_TAGS", "value": "a,b,c d"} in job["containerOverrides"]["environment"]
+    other = submit.json(*RUN, "--dry-run", "--", "x")
+    assert (dry["experiment"], dry["requests"][0]) == (other["experiment"], other["requests"][0])
+
+
+def test_a_fair_share_queue_is_told_whose_share_it_is(submit: Terminal) -> None:
+    queues = {
+        name: msgspec.structs.replace(queue, fair_share=True)
+        for name, queue in FLEET.queues.items()
+    }
+    fleet = msgspec.structs.replace(FLEET, queues=queues)
+    Path(os.environ["RUNFLEET_FLEET"]).write_bytes(msgspec.json.encode(fleet))
+    for share, wanted in (((), "ada"), (("--share", "paper2"), "paper2")):
+        dry = submit.json(*RUN, *share, "--dry-run", "--", "x")
+        assert dry["requests"][1]["parameters"]["shareIdentifier"] == wanted
+
+
+def test_quiet_prints_the_id_alone(submit: Terminal) -> None:
+    assert submit(*RUN, "-q", "--", "x") == 0
+    assert (len(submit.out.strip()), submit.err) == (12, "")
+    identity = submit.out
+    assert submit(*RUN, "-q", "--dry-run", "--", "x") == 0
+    assert (submit.out, submit.err) == (identity, "")
 
 
 def test_options_behind_the_dashes_are_the_command_s(submit: Terminal) -> None:
@@ -315,7 +519,7 @@ def submit_process(*words: str, code: str = "", **options: Any) -> Any:
 def test_what_must_be_quick_loads_nothing_heavy(submit: Terminal, words: tuple[str, ...]) -> None:
     """Nor what would be paid for at every start without need, beyond what click itself takes."""
     heavy = ["asyncio", "boto3", "botocore", "dataclasses", "importlib.metadata", "platformdirs"]
-    heavy += ["pulumi", "rich", "sqlite3", "subprocess", "wandb", "yaml"]
+    heavy += ["difflib", "pulumi", "rich", "sqlite3", "subprocess", "wandb", "yaml"]
     done = submit_process(
         *words,
         code="assert run_command(sys.argv[1:]) == 0\n"
@@ -343,3 +547,51 @@ def test_a_reader_that_goes_away_is_no_error(submit: Terminal) -> None:
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("queues",),
+        ("queues", "--json"),
+        ("status",),
+        ("--help",),
+        ("run", "--help"),
+        (*RUN, "--grid", "a=é,漢", "--dry-run", "--", "x"),
+        (*RUN, "--grid", "a=é,漢", "--dry-run", "--json", "--", "x"),
+        (*RUN, "--grid", "a=é,漢", "--dry-run", "--aws-cli", "--", "x"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "terminal",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"COLUMNS": "0"},
+        {"COLUMNS": "garbage"},
+        {"COLUMNS": "-1"},
+        {"COLUMNS": "1"},
+        {"COLUMNS": "9" * 30},
+        {"NO_COLOR": "1", "TERM": "dumb"},
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("submit")
+def test_any_terminal_will_do(words: tuple[str, ...], terminal: dict[str, str]) -> None:
+    program = "from submit.commands import main; main()"
+    done = subprocess.run(  # our own program
+        [sys.executable, "-c", program, *words],
+        cwd=Path(__file__).parents[2],
+        env=dict(os.environ) | terminal,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, b"mistake" in done.stderr) == (0, False), done.stderr
+    assert done.stdout or words == ("status",)
+    if "--json" in words:
+        assert msgspec.json.decode(done.stdout)
+    if "--aws-cli" in words:
+        assert b"\\xe9" not in done.stdout.replace(b"\\u00e9", b"")

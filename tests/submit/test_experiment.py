@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from submit.checks import check_experiment
 from submit.errors import WrongUse
 from submit.experiment import (
     Axis,
     Experiment,
     Resources,
-    check_experiment,
     experiment_id,
     iter_runs,
     nth_run,

@@ -66,7 +66,7 @@ def test_defaults_are_the_share_of_one_vcpu_or_one_gpu(
     [
         ("c5a-large", Resources(memory_mib=4_096), "too-large", "3,860"),
         ("c5a-large", Resources(vcpus=3), "too-large", "has 2"),
-        ("c5a-large", Resources(gpus=1), "too-large", "has 0"),
+        ("c5a-large", Resources(gpus=1), "too-large", "has none"),
         ("g4dn-xlarge", Resources(gpus=2), "too-large", "has 1"),
         ("c5a-large", Resources(timeout_s=59), "timeout-too-short", "59 s"),
         ("c5a-large", Resources(memory_mib=100, shm_mib=200), "shm-too-large", "200 MiB"),

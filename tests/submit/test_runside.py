@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from submit.checks import check_experiment
+from submit.errors import WrongUse
 from submit.experiment import (
     Axis,
     Experiment,
     Run,
+    environment_suffix,
     experiment_id,
     nth_run,
     run_arguments,
@@ -152,8 +155,9 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3
     data=st.data(),
     widths=st.lists(st.integers(1, 3), max_size=3),
     seeds=st.lists(st.integers(0, 10**6), max_size=5, unique=True),
+    added=st.integers(0, 3),
 )
-def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> None:
+def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int], added: int) -> None:
     """Any child of any job of any grid gets what the reference says."""
     experiment = Experiment(
         command=(sys.executable, "-c", TELL, data.draw(TEXT)),
@@ -169,6 +173,14 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
             for n, width in enumerate(widths)
         ),
         seeds=tuple(seeds),
+        include=tuple(
+            tuple(
+                (f"p{n}-{k}", data.draw(TEXT))
+                for n, width in enumerate(widths or [2])
+                for k in range(width)
+            )
+            for _ in range(added)
+        ),
         image="i",
     )
     indexes = st.integers(0, run_count(experiment) - 1)
@@ -182,6 +194,33 @@ def test_any_grid(data: st.DataObject, widths: list[int], seeds: list[int]) -> N
     assert environment["WANDB_RUN_ID"] == run.wandb_run_id
     assert environment.get("WANDB_NAME") == run_name(experiment, run)
     assert environment.get("RUNFLEET_SEED") == (None if run.seed is None else str(run.seed))
+
+
+ANY = st.text(max_size=40) | st.sampled_from([*NASTY, "\0", "\ud800", "é" * 2048])
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,20}", fullmatch=True) | ANY
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(name=NAMES, value=ANY, other=ANY, shell=st.sampled_from(SHELLS), placed=st.booleans())
+def test_any_name_and_value_arrives_exactly_or_is_refused(
+    name: str, value: str, other: str, shell: list[str], *, placed: bool
+) -> None:
+    experiment = Experiment(
+        command=(sys.executable, "-c", TELL, *([f"<{{{name}}}>"] if placed else [])),
+        axes=(Axis(names=(name,), rows=((value,),)),),
+        include=(((name, other),),),
+        image="i",
+    )
+    try:
+        check_experiment(experiment)
+    except WrongUse as err:
+        assert err.message
+        return
+    for index, wanted in enumerate((value, other)):
+        arguments, environment = tell(shell, experiment, index, "0-1")
+        assert arguments == ([f"<{wanted}>"] if placed else [f"--{name}", wanted])
+        assert environment[f"RUNFLEET_PARAM_{environment_suffix(name)}"] == wanted
 
 
 @pytest.mark.slow

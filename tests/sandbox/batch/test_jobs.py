@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
@@ -130,6 +131,7 @@ def test_what_the_job_leaves_behind_is_ended_with_it(world: Any) -> None:
     )
 
 
+@proves("terminate")
 def test_terminate_a_running_job(world: Any) -> None:
     job_id = world.submit("sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; sleep 60 & wait")
     until(lambda: world.job(job_id)["status"] == "RUNNING")
@@ -147,6 +149,7 @@ def test_a_job_that_ignores_sigterm_is_killed(world: Any) -> None:
     assert world.over(job_id)["container"]["exitCode"] == 137
 
 
+@proves("cancel")
 def test_cancel_leaves_alone_what_runs(world: Any) -> None:
     """CancelJob on a running job succeeds and does nothing."""
     job_id = world.submit("sleep", "0.5")
@@ -169,6 +172,7 @@ def test_cancel_what_waits(world: Any) -> None:
     assert world.over(busy)["status"] == "FAILED"
 
 
+@proves("bulk")
 def test_bulk_calls_tell_each_fault_by_itself(world: Any) -> None:
     job_id = world.submit("sleep", "30")
     answer = world.batch.terminate_jobs(jobs=[job_id, "nope"], reason="r")
@@ -220,11 +224,13 @@ def test_a_lost_child_is_retried(world: Any) -> None:
     assert len(world.job(f"{job_id}:0")["attempts"]) == 2
 
 
+@proves("no match retries")
 def test_without_a_rule_that_matches_everything_is_retried(world: Any) -> None:
     job = world.over(world.submit("false", retryStrategy={"attempts": 2}))
     assert (job["status"], len(job["attempts"])) == ("FAILED", 2)
 
 
+@proves("late overrides")
 def test_overrides_that_ecs_refuses_fail_the_job_after_it_was_taken(world: Any) -> None:
     """8,192 characters: SubmitJob takes more, the job fails."""
     overrides = {"environment": [{"name": "A", "value": "x" * 8192}]}
@@ -233,6 +239,7 @@ def test_overrides_that_ecs_refuses_fail_the_job_after_it_was_taken(world: Any) 
     assert "8192" in job["container"]["reason"]
 
 
+@proves("stuck")
 def test_a_job_that_can_never_fit_stays_runnable_and_says_why(world: Any) -> None:
     """c6g.medium has 2 GiB nominally; an instance never registers all of it."""
     resources = [{"type": "MEMORY", "value": "2048"}]
@@ -382,6 +389,8 @@ def test_listing_is_paged_newest_first(world: Any) -> None:
     assert [job_id for job_id in listed if job_id in ids] == ids[::-1]
 
 
+@proves("queue delete order")
+@proves("disabled queue")
 def test_a_disabled_queue_takes_no_jobs_and_its_deletion_ends_them(world: Any) -> None:
     world.queue("going", "ce")
     running_id = world.submit("sleep", "60", jobQueue="going")
@@ -398,6 +407,7 @@ def test_a_disabled_queue_takes_no_jobs_and_its_deletion_ends_them(world: Any) -
     assert {world.job(j)["status"] for j in (running_id, waiting_id)} == {"FAILED"}
 
 
+@proves("environment delete order")
 def test_an_environment_goes_only_when_disabled_and_unused(world: Any) -> None:
     world.environment("late")
     world.queue("late", "late")
@@ -416,6 +426,7 @@ def test_an_environment_goes_only_when_disabled_and_unused(world: Any) -> None:
     until(lambda: world.environment_detail("late") is None)
 
 
+@proves("update in place")
 @pytest.mark.parametrize(
     ("strategy", "change", "allowed"),
     [
@@ -457,6 +468,7 @@ def test_definition_tags_come_to_jobs_that_propagate(world: Any) -> None:
     assert job["tags"] == {"team": "rl", "who": "ada"}
 
 
+@proves("too many tags")
 def test_too_many_tags_to_propagate_fail_the_job_after_it_was_taken(world: Any) -> None:
     """50, the definition's and the job's together."""
     world.definition("many", tags={f"d{n}": "v" for n in range(26)}, propagateTags=True)

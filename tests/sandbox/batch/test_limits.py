@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from sandbox.batch import limits
 from sandbox.batch.errors import ClientError as Refused
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import trust, until
 
 pytestmark = pytest.mark.slow
@@ -158,6 +159,12 @@ def test_register_job_definition(world: Any, changes: dict[str, Any], says: str)
     assert "bad" not in world.sandbox.app.batch().store.definitions
 
 
+@proves("types exist")
+@proves("no GPU mix")
+@proves("images fit")
+@proves("retired images")
+@proves("bid is for spot")
+@proves("best fit needs a fleet role")
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -198,6 +205,7 @@ def test_create_compute_environment(world: Any, changes: dict[str, Any], says: s
     assert world.environment_detail("bad") is None
 
 
+@proves("invalid with a reason")
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -11,6 +11,7 @@ from sandbox.batch.instances import expand
 from sandbox.batch.machines import Machine, Machines, Need, NoRoom, rank
 from sandbox.batch.store import Resource
 from sandbox.conditions import Conditions, Settings
+from tests.sandbox.batch.ruling import proves
 
 ONE = Need(1, 100, 0)
 
@@ -56,6 +57,7 @@ def test_what_is_on_its_way_is_not_launched_again() -> None:
     assert len(machines.everyone()) == 2
 
 
+@proves("most vCPUs")
 def test_never_above_the_most_vcpus_but_by_one_instance() -> None:
     three = environment("c6g.large", maxvCpus=3)
     machines = fleet()

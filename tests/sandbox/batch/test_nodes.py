@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sandbox.testing import running
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
@@ -48,6 +49,7 @@ def submit(world: World, definition: str, **request: Any) -> str:
     return str(world.batch.submit_job(**whole)["jobId"])
 
 
+@proves("main node")
 def test_nodes_know_each_other_and_the_main_nodes_end_is_the_jobs(world: World) -> None:
     go = world.sandbox.dir / "go"
     script = (
@@ -152,6 +154,7 @@ def test_more_nodes_than_slots_run_when_nothing_else_does(world: World) -> None:
     assert sum(end <= began for end in ends) >= 3  # of 4 slots; three nodes may still run beside it
 
 
+@proves("no nodes on spot")
 def test_never_on_spot(world: World) -> None:
     job_id = submit(world, define(world, "true", 2), jobQueue="spot")
     until(lambda: "SPOT" in world.job(job_id).get("statusReason", ""))
@@ -202,7 +205,7 @@ GROUP = {"targetNodes": "0:1", "container": CONTAINER}
         ({"nodeRangeProperties": [GROUP | {"targetNodes": "0"}]}, "leave out node 1"),
         ({"nodeRangeProperties": [GROUP | {"targetNodes": "0:2"}]}, "targetNodes"),
         ({"nodeRangeProperties": [GROUP | {"targetNodes": "all"}]}, "targetNodes"),
-        ({"nodeRangeProperties": [{"targetNodes": "0:1"}]}, "container must be provided"),
+        ({"nodeRangeProperties": [{"targetNodes": "0:1"}]}, "one of container and ecsProperties"),
         (
             {
                 "nodeRangeProperties": [

@@ -38,7 +38,13 @@ def call(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"jobs": "x"}', b'{"jobs": [1]}']
+    "body",
+    [
+        *(b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"jobs": "x"}', b'{"jobs": [1]}'),
+        *(b'{"jobs": %s%s}' % (b"[" * n, b"]" * n) for n in (100, 480, 900, 960)),
+        b'{"jobs": [null]}',
+    ],
+    ids=lambda body: body[:12],
 )
 def test_a_bad_body_is_a_client_exception(world: Any, body: bytes) -> None:
     status, headers, answer = call(world, "/v1/describejobs", body)
@@ -50,6 +56,21 @@ def test_a_bad_body_is_a_client_exception(world: Any, body: bytes) -> None:
 def test_an_unknown_member_is_named(world: Any) -> None:
     _, _, answer = call(world, "/v1/describejobs", b'{"jobs": [], "jbos": []}')
     assert "jbos is not a member of DescribeJobsRequest" in answer["message"]
+
+
+def test_a_member_that_is_null_is_not_given(world: Any) -> None:
+    order = b'[{"order": null, "computeEnvironment": "ce"}]'
+    body = b'{"jobQueueName": "null", "priority": 1, "computeEnvironmentOrder": %s}' % order
+    _, _, answer = call(world, "/v1/createjobqueue", body)
+    assert "computeEnvironmentOrder[0].order is required" in answer["message"]
+
+
+def test_empty_tags_are_no_tags(world: Any) -> None:
+    """The model gives them a least size; clients send them all the same, and AWS takes them."""
+    job_id = world.submit("true", tags={})
+    assert world.over(job_id)["tags"] == {}
+    arn = world.definition("untagged", tags={})
+    assert world.batch.list_tags_for_resource(resourceArn=arn)["tags"] == {}
 
 
 def test_all_faults_are_told_at_once(world: Any) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sandbox.testing import running
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
 TWO_VCPUS = [{"type": "VCPU", "value": "2"}]
 
 
+@proves("time limits")
 def test_a_queue_gives_up_on_a_job_that_can_never_start() -> None:
     """jobStateTimeLimitActions: CANCEL after so many seconds of RUNNABLE for that reason."""
     now = [1_800_000_000.0]
@@ -38,6 +40,7 @@ def test_a_queue_gives_up_on_a_job_that_can_never_start() -> None:
         )
 
 
+@proves("timeout")
 def test_a_timeout_ends_the_attempt_and_is_not_retried() -> None:
     """SIGTERM first; 60 s at least, counted from RUNNING."""
     now = [1_800_000_000.0]
@@ -61,6 +64,7 @@ def test_a_timeout_ends_the_attempt_and_is_not_retried() -> None:
         assert world.lines(job) == ["up", "bye"]
 
 
+@proves("kept a week")
 def test_jobs_are_forgotten_after_a_week_but_those_that_others_wait_for() -> None:
     now = [1_800_000_000.0]
     with running(clock=lambda: now[0], grace_s=0.2) as sandbox:

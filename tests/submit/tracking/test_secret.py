@@ -80,7 +80,9 @@ def test_a_key_that_is_none_is_told(
 ) -> None:
     from tests.submit.fake import FLEET  # noqa: PLC0415
 
-    (tmp_path / "fleet.json").write_bytes(msgspec.json.encode(FLEET))
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:key-a1b2c3"
+    fleet = msgspec.structs.replace(FLEET, secrets={KEY: arn})
+    (tmp_path / "fleet.json").write_bytes(msgspec.json.encode(fleet))
     for name in ("WANDB_API_KEY", "NETRC", "WANDB_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -88,5 +90,6 @@ def test_a_key_that_is_none_is_told(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert run_command(["wandb", "login"]) == 2
     assert "neither WANDB_API_KEY nor netrc" in capsys.readouterr().err
+    (tmp_path / "fleet.json").write_bytes(msgspec.json.encode(FLEET))
     assert run_command(["wandb", "login", "--wandb-key", "0" * 40]) == 3
     assert "pulumi config set --secret wandbApiKey" in capsys.readouterr().err

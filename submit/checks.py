@@ -1,0 +1,286 @@
+"""What no backend could run as asked, told before anything is planned. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from submit.errors import WrongUse
+from submit.experiment import (
+    SEED,
+    Axis,
+    Cell,
+    Experiment,
+    Filled,
+    argument_parts,
+    environment_suffix,
+    parameter_names,
+    parameter_values,
+    run_count,
+)
+from submit.nearest import nearest
+
+MAX_GROUP = 128
+"""Characters of a group's name at Weights & Biases."""
+MAX_TAG = 64
+"""Characters of a tag at Weights & Biases."""
+_PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_NAME = re.compile(
+    r"((^|_)KEY$|(^|_)KEY_ID$|API_?KEY|SECRET|(^|_)PAT$|TOKEN|PASSWORD|PASSWD|CREDENTIAL)",
+    re.IGNORECASE,
+)
+_SHARE = re.compile(r"[A-Za-z0-9]{1,255}")
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
+_NO_CODE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+"""What is the same word in every shell, quoted or not."""
+
+
+def check_experiment(experiment: Experiment) -> None:
+    """Raises WrongUse for the first thing that no backend could run as asked."""
+    if not experiment.command or not experiment.command[0]:
+        raise WrongUse(
+            "no-command",
+            "no command to run was given",
+            "submit run --queue QUEUE --seeds 3 -- python train.py",
+        )
+    _check_axes(experiment.axes)
+    _check_seeds(experiment.seeds)
+    _check_included(experiment)
+    _check_excluded(experiment)
+    _check_environment(experiment.environment)
+    _check_once(experiment)
+    _check_text("the command", *experiment.command)
+    _check_shell_code(experiment)
+    _check_labels(experiment)
+
+
+def _check_included(experiment: Experiment) -> None:
+    names = parameter_names(experiment)
+    if not experiment.axes:
+        _check_names(names)
+    # Only the grid's own cells are compared with: a cell that is excluded may come back in.
+    grid = _rows_by_name(experiment.axes)
+    for number, cell in enumerate(experiment.include):
+        text = cell_text(cell)
+        given = [name for name, _ in cell]
+        if SEED in given:
+            raise WrongUse(
+                "include-seed",
+                f"--include {text}: a cell that is included runs with every seed",
+                "--exclude takes a seed, and leaves out what it names",
+            )
+        _check_cell_names("--include", cell, names)
+        if missing := [name for name in names if name not in given]:
+            raise WrongUse(
+                "include-incomplete",
+                f"--include {text}: it has no value for {' and '.join(missing)}",
+                f"--include {text},{','.join(f'{name}=VALUE' for name in missing)}",
+            )
+        _check_text(f"--include {text}", *(value for _, value in cell))
+        values = dict(cell)
+        if any(dict(other) == values for other in experiment.include[:number]):
+            raise WrongUse("include-twice", f"--include {text} is given twice")
+        in_grid = experiment.axes and all(
+            tuple(values[name] for name in names) in rows for names, rows in grid
+        )
+        if in_grid and not any(set(out) <= set(cell) for out in experiment.exclude):
+            raise WrongUse("include-twice", f"--include {text}: the grid has this cell already")
+
+
+def _check_excluded(experiment: Experiment) -> None:
+    names = [name for axis in experiment.axes for name in axis.names]
+    names += [SEED] if experiment.seeds else []
+    for cell in experiment.exclude:
+        _check_cell_names("--exclude", cell, names)
+        for name, value in cell:
+            values = (
+                [str(seed) for seed in experiment.seeds]
+                if name == SEED
+                else [
+                    row[a.names.index(name)]
+                    for a in experiment.axes
+                    if name in a.names
+                    for row in a.rows
+                ]
+            )
+            if value not in values:
+                raise WrongUse(
+                    "exclude-nothing",
+                    f"--exclude {cell_text(cell)}: {name} is never {value!r}"
+                    f"{nearest(value, values)}",
+                )
+    if experiment.exclude and not run_count(experiment):
+        raise WrongUse("no-runs", "nothing is left to run: every cell is excluded")
+
+
+def _check_cell_names(option: str, cell: Cell, names: Sequence[str]) -> None:
+    given = [name for name, _ in cell]
+    for name in given:
+        if name not in names:
+            raise WrongUse(
+                "unknown-parameter",
+                f"{option} {cell_text(cell)}: the grid has no parameter {name!r}"
+                f"{nearest(name, names)}",
+            )
+        if given.count(name) > 1:
+            raise WrongUse(
+                "parameter-twice", f"{option} {cell_text(cell)}: {name!r} is given twice"
+            )
+
+
+def _rows_by_name(
+    axes: Sequence[Axis],
+) -> list[tuple[tuple[str, ...], frozenset[tuple[str, ...]]]]:
+    return [(axis.names, frozenset(axis.rows)) for axis in axes]
+
+
+def cell_text(cell: Cell) -> str:
+    """`lr=3e-4,env-id=Pong`."""
+    return ",".join(f"{name}={value}" for name, value in cell)
+
+
+def _check_shell_code(experiment: Experiment) -> None:
+    """A value that fills a place in `sh -c TEXT` would be read as code."""
+    code = _shell_code(experiment.command)
+    for place, parts in enumerate(argument_parts(experiment)):
+        for part in parts:
+            if place not in code or not isinstance(part, Filled) or part.name == SEED:
+                continue
+            for value in parameter_values(experiment, part.name):
+                if not _NO_CODE.fullmatch(value):
+                    variable = f"RUNFLEET_PARAM_{environment_suffix(part.name)}"
+                    raise WrongUse(
+                        "shell-code",
+                        f"{{{part.name}}} stands in the text of {experiment.command[place - 2]} "
+                        f"{experiment.command[place - 1]}, where its value {value!r} would be read "
+                        "as code",
+                        f'write "${variable}" in its place: the shell takes the value as it is',
+                    )
+
+
+def _shell_code(command: Sequence[str]) -> set[int]:
+    """The places of words that a shell reads as code: what follows its -c."""
+    return {
+        place
+        for place in range(2, len(command))
+        if re.fullmatch(r"-[a-z]*c[a-z]*", command[place - 1])
+        and command[place - 2].rpartition("/")[2] in _SHELLS
+    }
+
+
+def _check_labels(experiment: Experiment) -> None:
+    """What is for people, at W&B and in tags; and whose share it is."""
+    _check_text("the name or the group", experiment.name, experiment.group)
+    if len(experiment.group) > MAX_GROUP:
+        raise WrongUse("group", f"the group has {len(experiment.group)} letters, W&B takes 128")
+    for tag in experiment.tags:
+        _check_text("a tag", tag)
+        if not 1 <= len(tag) <= MAX_TAG or "," in tag or not tag.isprintable():
+            raise WrongUse(
+                "tag", f"{tag!r} is no tag: W&B takes 1 to {MAX_TAG} letters, and no comma"
+            )
+    if len(set(experiment.tags)) < len(experiment.tags):
+        raise WrongUse("tag-twice", "a tag is given twice")
+    if experiment.share and not _SHARE.fullmatch(experiment.share):
+        raise WrongUse(
+            "share",
+            f"{experiment.share!r} is no share's name: AWS Batch takes 1 to 255 letters and digits",
+            "--share paper2",
+        )
+
+
+def _check_axes(axes: tuple[Axis, ...]) -> None:
+    _check_names([name for axis in axes for name in axis.names])
+    for axis in axes:
+        names = " and ".join(axis.names)
+        if not axis.rows:
+            raise WrongUse(
+                "no-values",
+                f"the parameter {names} has no values",
+                f"--grid {axis.names[0]}=VALUE,VALUE",
+            )
+        if len(set(axis.rows)) < len(axis.rows):
+            twice = next(row for row in axis.rows if axis.rows.count(row) > 1)
+            raise WrongUse(
+                "value-twice", f"the parameter {names} has the value {', '.join(twice)!r} twice"
+            )
+        for row in axis.rows:
+            _check_text(f"a value of {names}", *row)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """The names of the parameters: legal, and each with an environment variable of its own."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if not _PARAMETER_NAME.fullmatch(name):
+            raise WrongUse(
+                "parameter-name",
+                f"{name!r} can't be a parameter's name: it must begin with a letter and "
+                "hold letters, digits, '-', '_' and '.' only",
+                "--grid learning-rate=3e-4,1e-3",
+            )
+        variable = environment_suffix(name)
+        if variable == environment_suffix(SEED):
+            raise WrongUse(
+                "parameter-clash", "seeds are not a parameter of the grid", "--seeds 1,2,3"
+            )
+        other = seen.setdefault(variable, name)
+        if other != name:
+            raise WrongUse(
+                "parameter-clash",
+                f"the parameters {other!r} and {name!r} would share one environment variable",
+                "give one of them another name",
+            )
+        if names.count(name) > 1:
+            raise WrongUse("parameter-twice", f"the parameter {name!r} is given twice")
+
+
+def _check_once(experiment: Experiment) -> None:
+    """A variable has one value: from --env, or from a secret."""
+    names = [name for name, _ in experiment.environment] + list(experiment.secrets)
+    names += ["WANDB_PROJECT"] if experiment.project else []
+    names += ["WANDB_ENTITY"] if experiment.entity else []
+    names += ["WANDB_TAGS"] if experiment.tags else []
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongUse(
+                "environment-twice", f"the variable {name} is given twice", "--env K=V once"
+            )
+
+
+def _check_environment(environment: tuple[tuple[str, str], ...]) -> None:
+    for name, value in environment:
+        if not _ENVIRONMENT_NAME.fullmatch(name):
+            raise WrongUse(
+                "environment-name", f"{name!r} is no name of an environment variable", "--env K=V"
+            )
+        if name.startswith(("AWS_BATCH", "RUNFLEET_")):
+            raise WrongUse(
+                "environment-reserved",
+                f"{name} is set by {'AWS Batch' if name.startswith('AWS_BATCH') else 'runfleet'} "
+                "and can't be given",
+            )
+        if _SECRET_NAME.search(name):
+            raise WrongUse(
+                "environment-secret",
+                f"{name} looks like a secret, and whoever may describe a job can read its "
+                "environment",
+                f"keep it in Secrets Manager and add --secret {name}",
+            )
+        _check_text(f"the environment variable {name}", value)
+
+
+def _check_seeds(seeds: tuple[int, ...]) -> None:
+    if len(set(seeds)) < len(seeds):
+        raise WrongUse("seed-twice", "a seed is given twice", "--seeds 1,2,3")
+    if any(seed < 0 for seed in seeds):
+        raise WrongUse("seed-negative", "seeds are whole numbers from 0", "--seeds 1,2,3")
+
+
+def _check_text(what: str, *texts: str) -> None:
+    for text in texts:
+        if "\0" in text:
+            raise WrongUse("nul", f"{what} holds a NUL character, which no process can be given")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise WrongUse("not-utf8", f"{what} is not valid UTF-8")

@@ -1,0 +1,1 @@
+"""Images of containers: their names, what their registry says of them, and how they are made."""

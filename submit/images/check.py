@@ -1,0 +1,105 @@
+"""Before a submission: is the image there, for these machines, and which one is it exactly?
+
+Speaks to the image's registry, through submit.images.registry and submit.images.ecr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from submit.errors import Refused
+from submit.fleet import Fleet
+from submit.images.names import DOCKER_HUB, EcrPlace, ImageName, ecr_place, parse_image
+from submit.images.platforms import Found, refuse_other_platform
+from submit.images.registry import Credentials, Denied, NoAnswer, NotFound, look_up
+from submit.plan import Submission, job_name_prefix, pinned_digest
+from submit.sending import kept_experiment
+from submit.session import Session
+
+SKIP = "--no-image-check goes on without a look"
+
+
+def digest_so_far(session: Session, submission: Submission) -> tuple[bool, str | None]:
+    """Whether jobs of the experiment were sent before, and with which digest. One call to the
+    queue when none were sent from here, and one more when there are some.
+    """
+    kept = kept_experiment(submission, log_group="", now=0.0)
+    rows = session.ledger().rows(kept)
+    if rows:
+        return True, pinned_digest(row.request for row in rows)
+    backend = session.backend(kept.scope)
+    found = backend.find(submission.queue_arn, job_name_prefix(submission.experiment_id))
+    if not found:
+        return False, None
+    first = min(found, key=lambda job: (job.created_ms, job.job_id))
+    status = backend.poll([first.job_id]).get(first.job_id)
+    return True, status.digest if status else None
+
+
+def check_image(
+    text: str,
+    fleet: Fleet,
+    queue_name: str,
+    environ: Mapping[str, str],
+    note: Callable[[str], None],
+) -> str | None:
+    """The image's digest; None where its registry does not tell, which `note` is told.
+
+    Raises Refused for an image that there is not, or that the queue's machines can't run.
+    """
+    image = parse_image(text)
+    if not image.is_local and ecr_place(image.registry) is None and is_rehearsal(environ):
+        return None
+    try:
+        found = _look_up(image, environ)
+    except NotFound as err:
+        raise Refused(
+            "no-such-image", f"{_host(image)} has no image {text}", f"submit image ls; {SKIP}"
+        ) from err
+    except Denied as err:
+        if ecr_place(image.registry):  # the machines' own role counts, not that of who submits
+            note(f"the image {text} could not be looked up: {err}; it goes on unchecked")
+            return None
+        raise Refused(
+            "image-denied",
+            f"{_host(image)} does not show {text}: there is none, or it is not for all ({err})",
+            f"docker login {image.registry}, if it is yours; {SKIP}",
+        ) from err
+    except NoAnswer as err:
+        note(
+            f"the image {text} could not be looked up at {_host(image)}: {err}; it goes on unchecked"
+        )
+        return None
+    refuse_other_platform(text, found, fleet, queue_name)
+    return found.digest
+
+
+def is_rehearsal(environ: Mapping[str, str]) -> bool:
+    """Whether AWS is one on this machine, which pulls no images."""
+    url = environ.get("AWS_ENDPOINT_URL_BATCH") or environ.get("AWS_ENDPOINT_URL") or ""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def _look_up(image: ImageName, environ: Mapping[str, str]) -> Found:
+    place = ecr_place(image.registry)
+    if place:
+        return _ecr(image, place)
+
+    def credentials() -> Credentials | None:
+        from submit.images.credentials import docker_credentials  # noqa: PLC0415 # when wanted
+
+        return docker_credentials(image.registry, environ)
+
+    return look_up(image, credentials)
+
+
+def _ecr(image: ImageName, place: EcrPlace) -> Found:
+    from submit.images import ecr  # noqa: PLC0415 # loads boto3
+
+    return ecr.look_up(image, place)
+
+
+def _host(image: ImageName) -> str:
+    return "Docker Hub" if image.registry == DOCKER_HUB else image.registry

@@ -1,0 +1,198 @@
+"""submit.images against a real registry, and against one that answers nonsense."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from submit.errors import Refused
+from submit.images import registry as registry_module
+from submit.images.check import check_image
+from submit.images.names import parse_image
+from submit.images.registry import Denied, NoAnswer, NotFound, look_up
+from tests.submit.fake import FLEET
+from tests.submit.images.conftest import PASSWORD, USER, Registry
+
+pytestmark = pytest.mark.slow
+ARM, X86 = "c6g-medium", "c6i-large"
+BOTH = msgspec.structs.replace(
+    FLEET,
+    queues={
+        ARM: FLEET.queues[ARM],
+        X86: msgspec.structs.replace(FLEET.queues[ARM], arch="x86_64", instance_type="c6i.large"),
+    },
+)
+
+
+def nobody() -> None:
+    return None
+
+
+def check(
+    image: str, queue: str = ARM, environ: dict[str, str] | None = None
+) -> tuple[str | None, list[str]]:
+    notes: list[str] = []
+    digest = check_image(image, BOTH, queue, environ or {}, notes.append)
+    return digest, notes
+
+
+@pytest.mark.parametrize("docker", [False, True], ids=["OCI", "Docker"])
+def test_an_image_of_both_kinds_of_types(registry: Registry, docker: bool) -> None:  # noqa: FBT001
+    many = registry.put_index("lab/ppo", f"many-{docker}", "amd64", "arm64", docker=docker)
+    found = look_up(parse_image(f"{registry.host}/lab/ppo:many-{docker}"), nobody)
+    assert (found.digest, found.platforms) == (many, ("linux/amd64", "linux/arm64"))
+    one = registry.put_image("lab/ppo", f"one-{docker}", "arm64", docker=docker)
+    found = look_up(parse_image(f"{registry.host}/lab/ppo@{one}"), nobody)
+    assert (found.digest, found.platforms) == (one, ("linux/arm64",))
+
+
+def test_an_image_for_other_machines_is_refused_with_the_ways_out(registry: Registry) -> None:
+    digest = registry.put_index("lab/ppo", "x86", "amd64")
+    image = f"{registry.host}/lab/ppo:x86"
+    with pytest.raises(Refused) as found:
+        check(image)
+    assert f"{image} is built for linux/amd64, and {ARM} (c6g.medium) runs linux/arm64" in (
+        found.value.message
+    )
+    assert found.value.hint == f"submit image build --push --archs linux/arm64, or --queue {X86}"
+    assert check(image, X86) == (digest, [])
+
+
+def test_an_image_that_there_is_not_is_refused(registry: Registry) -> None:
+    registry.put_image("lab/ppo", "latest", "arm64")
+    assert check(f"{registry.host}/lab/ppo")[0]
+    for image in ("lab/ppo:none", "lab/none:1", f"lab/ppo@sha256:{'0' * 64}"):
+        with pytest.raises(Refused, match=f"has no image {registry.host}/{image}") as found:
+            check(f"{registry.host}/{image}")
+        assert "--no-image-check" in found.value.hint
+
+
+def test_a_registry_that_wants_to_know_who_asks(closed_registry: Registry, tmp_path: Path) -> None:
+    digest = closed_registry.put_index("lab/ppo", "1", "arm64")
+    image = f"{closed_registry.host}/lab/ppo:1"
+    assert look_up(parse_image(image), lambda: (USER, PASSWORD)).digest == digest
+    with pytest.raises(Denied):
+        look_up(parse_image(image), nobody)
+    with pytest.raises(Denied):
+        look_up(parse_image(image), lambda: (USER, "wrong"))
+    with pytest.raises(Refused, match="does not show") as found:
+        check(image, environ={"HOME": str(tmp_path)})
+    assert f"docker login {closed_registry.host}" in found.value.hint
+    auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    config = {"auths": {closed_registry.host: {"auth": auth}}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert check(image, environ={"DOCKER_CONFIG": str(tmp_path)}) == (digest, [])
+
+
+class Nonsense(http.server.BaseHTTPRequestHandler):
+    """Answers with what the server's `answer` holds: status, headers, body, letters that lack."""
+
+    server: NonsenseServer
+
+    def do_GET(self) -> None:
+        self.server.asked.append(dict(self.headers))
+        status, headers, body, lack = self.server.answer
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body) + lack))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # its name there
+        pass
+
+
+class NonsenseServer(http.server.ThreadingHTTPServer):
+    asked: list[dict[str, str]]
+    answer: tuple[int, dict[str, str], bytes, int]
+
+
+@contextlib.contextmanager
+def nonsense() -> Iterator[NonsenseServer]:
+    with NonsenseServer(("127.0.0.1", 0), Nonsense) as server:
+        server.asked = []
+        server.answer = (200, {}, b"", 0)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+UNSAFE = {"WWW-Authenticate": 'Bearer realm="ftp://x/token",service="s"'}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, {}, b"<html>", 0), "its answer can't be read"),
+        ((200, {}, b"{}", 0), "neither an index nor an image"),
+        ((200, {}, b'{"manifests": [{"digest": 5}]}', 0), r"\$.manifests\[0\].digest"),
+        ((200, {}, b"\xff", 0), "can't be read"),
+        ((200, {}, b'{"manif', 50), "truncated"),
+        ((200, {}, b"x" * 2000, 0), "longer than"),
+        ((429, {"Retry-After": "60"}, b"", 0), "429"),
+        ((500, {}, b"oops", 0), "it answers 500"),
+        ((503, {}, b"", 0), "it answers 503"),
+        ((401, {}, b"", 0), "does not say how"),
+        ((401, UNSAFE, b"", 0), "not safe"),
+        ((302, {"Location": "ftp://x/y"}, b"", 0), "leads on to ftp://x/y, which is not safe"),
+        ((302, {"Location": "/v2/again"}, b"", 0), "302"),
+    ],
+)
+def test_an_odd_answer_is_told_and_the_submission_goes_on(
+    monkeypatch: pytest.MonkeyPatch, answer: tuple[int, dict[str, str], bytes, int], said: str
+) -> None:
+    monkeypatch.setattr(registry_module, "MOST_BYTES", 1000)
+    with nonsense() as server:
+        server.answer = answer
+        image = f"127.0.0.1:{server.server_port}/lab/ppo:1"
+        with pytest.raises(NoAnswer, match=said):
+            look_up(parse_image(image), nobody)
+        digest, notes = check(image)
+    assert digest is None
+    assert len(notes) == 1
+    assert notes[0].endswith("it goes on unchecked")
+    assert image in notes[0]
+
+
+def test_a_registry_that_is_not_there_is_told() -> None:
+    digest, notes = check("127.0.0.1:9/lab/ppo")
+    assert digest is None
+    assert "could not be looked up at 127.0.0.1:9: " in notes[0]
+
+
+def test_a_redirect_does_not_carry_the_password_away() -> None:
+    with nonsense() as first, nonsense() as second:
+        first.answer = (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"", 0)
+        target = f"http://127.0.0.1:{second.server_port}/elsewhere"
+        original = first.RequestHandlerClass.do_GET  # type: ignore[attr-defined]
+
+        def then_redirect(handler: Nonsense) -> None:
+            if handler.headers.get("Authorization"):
+                handler.server.answer = (307, {"Location": target}, b"", 0)
+            original(handler)
+
+        handler = type("Redirecting", (Nonsense,), {"do_GET": then_redirect})
+        first.RequestHandlerClass = handler
+        second.answer = (404, {}, b"", 0)
+        with pytest.raises(NotFound):
+            look_up(parse_image(f"127.0.0.1:{first.server_port}/a"), lambda: ("u", "p"))
+        assert [("Authorization" in asked) for asked in first.asked] == [False, True]
+        assert ["Authorization" in asked for asked in second.asked] == [False]
+
+
+def test_where_aws_is_on_this_machine_nobody_pulls_images() -> None:
+    environ = {"AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}
+    assert check("ghcr.io/lab/ppo:1", environ=environ) == (None, [])
