@@ -7,11 +7,12 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from submit import api
-from submit.commands.text import INTERRUPTED, say
 from submit.commands.watch import watch
 
 if TYPE_CHECKING:
     from submit.records import Kept
+
+_LEFT = "\nwhat was not over is cancelled\n  next: submit status {0}, submit retry {0} --cancelled"
 
 
 def attend(session: api.Session, kept: Kept) -> int:
@@ -19,12 +20,9 @@ def attend(session: api.Session, kept: Kept) -> int:
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with api.attended(session, kept):
-            code = watch(session, kept)
+            return watch(session, kept, _LEFT.format(kept.id))
     finally:
         signal.signal(signal.SIGTERM, before)
-    if code == INTERRUPTED:
-        say("they were in the foreground: what was not over is cancelled")
-    return code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

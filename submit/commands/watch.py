@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from submit.records import Kept
 
 
-def watch(session: api.Session, kept: Kept) -> int:
-    """Shows the progress until all is over; the exit code."""
+def watch(session: api.Session, kept: Kept, left: str = "") -> int:
+    """Shows the progress until all is over; the exit code. `left` is said to who leaves before."""
     shown = _bar(kept) if sys.stderr.isatty() else _lines()
     try:
         with shown as see:
             end = api.wait(session, kept, see=see, trouble=_tell_trouble, note=say)
     except KeyboardInterrupt:
-        say(f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
+        say(left or f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
         return INTERRUPTED
     click.echo(f"{kept.id}: {progress_text(end)}, {took(end)}".removesuffix(", "))
     tell_end(session, end)

@@ -25,6 +25,11 @@ from submit.local.store import Store
 from submit.local.wire import Environment
 from submit.states import RunState
 
+GATHER_S = 0.005
+"""How long more ends are waited for before some are written down: runs alike end together, and
+while the disk is waited for nobody is started. Their attempt files have them all the while.
+"""
+
 
 class Work(msgspec.Struct, kw_only=True):
     """A task that is not over. `claimed` are runs that start next, their claims on the disk;
@@ -74,6 +79,14 @@ class Desk:
         self._claims: list[Attempt] = []
         self._cancel: list[str] = []
         self._stale = True
+        self._gathers = False
+
+    @property
+    def pause_s(self) -> float | None:
+        """When the next turn has something to do that happens by itself: seconds, or None."""
+        if self._gathers:
+            return GATHER_S
+        return 0.0 if self.is_busy else None
 
     @property
     def is_busy(self) -> bool:
@@ -128,10 +141,14 @@ class Desk:
             self._stale = False
             self._load()
         self._crew.press()
-        for going, attempt in self._crew.take_ended():
+        ended = list(self._crew.take_ended())
+        for going, attempt in ended:
             self._settle(going.task, attempt)
         known, fresh = self._choose()
         self._changed += [self._start(attempt, seat) for attempt, seat in known]
+        self._gathers = bool(ended) and not fresh
+        if self._gathers:
+            return
         self._changed += [attempt for attempt, _ in fresh]
         self._claim_ahead(len(self._crew) + len(fresh))
         self._write()

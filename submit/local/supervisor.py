@@ -123,7 +123,9 @@ class _Supervisor:
         """Until there is nothing left to do, or it is told to go; runs go on without it."""
         idle_since = time.monotonic()
         while not self._ending:
-            pause = 0.0 if self._desk.is_busy else self._pause(idle_since)
+            pause = self._desk.pause_s
+            if pause is None:
+                pause = self._pause(idle_since)
             for key, _ in self._selector.select(pause):
                 key.data()
             self._desk.turn()

@@ -74,6 +74,11 @@ skip() {
 
 # decode LINE: what it stands for, into $decoded. The dot keeps newlines at the end.
 decode() {
+    decoded=$1
+    case $1 in
+    *\\*) ;;
+    *) return ;; # a process less
+    esac
     decoded=$(printf '%b.' "$1")
     decoded=${decoded%.}
 }
