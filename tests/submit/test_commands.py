@@ -580,7 +580,7 @@ def test_a_mistake_of_ours_is_no_traceback(
     def broken(*_: Any) -> Any:
         raise RuntimeError("oh")
 
-    monkeypatch.setattr("submit.api.load_fleet", broken)
+    monkeypatch.setattr("submit.api.fleets.load_fleet", broken)
     assert submit("queues") == 4
     assert "a mistake of runfleet's own: RuntimeError: oh" in submit.err
     assert "RUNFLEET_DEBUG=1" in submit.err
