@@ -45,11 +45,20 @@ Request = dict[str, Any]
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A job definition, named by the digest of its content: equal content is registered once."""
+    """A job definition, named by the digest of its content: equal content is registered once.
+
+    The image counts there as it was asked for. What its tag has meant makes revisions, so that who
+    asks for the name learns whether anybody can have sent this before, whatever it meant then.
+    """
 
     name: str
     request: Request
     """RegisterJobDefinition's parameters."""
+
+    @property
+    def image(self) -> str:
+        """What its jobs run."""
+        return str(self.request["containerProperties"]["image"])
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,6 +279,7 @@ def _definition(
         request["timeout"] = {"attemptDurationSeconds": resources.timeout_s}
     # Tags are no part of what runs: a team that renames one keeps its definitions.
     content = {key: value for key, value in request.items() if key != "tags"}
+    content["containerProperties"] = {**container, "image": experiment.image}
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
     name = f"runfleet-{slug(fleet.stack)[:90]}-{digest}"
     request = {"jobDefinitionName": name, **request}

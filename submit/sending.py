@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from submit.backends import Backend, NotNow, Unclear
+from submit.backends import Backend, Found, NotNow, Standing, Unclear
 from submit.errors import Refused, ServiceFailed
 from submit.ledger import Ledger
 from submit.pace import Pace
-from submit.plan import Job, Submission, job_chunk, job_name_prefix
+from submit.plan import Job, Submission, job_chunk, job_name_prefix, job_number
 from submit.records import INTENDED, Fallback, Kept, Row, Scope
 from submit.session import Clock
 
@@ -23,6 +23,8 @@ LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
 """Waits before each question by name: a new job may take a moment to be listed."""
 LISTED_WITHIN_S = 6.0
 """What is not listed so long after it was intended was never sent."""
+LOOK_HOLDS_S = 6.0
+"""A look is taken for what stands so long; who waits longer before sending looks again."""
 PUT_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Waits after an answer that asks for patience."""
 
@@ -30,6 +32,27 @@ Tell = Callable[[int, int], None]
 """Is told how many of how many jobs are done."""
 Note = Callable[[str], None]
 """Is told why sending takes its time."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What stood when an experiment was looked for: definitions, and its jobs in the queue."""
+
+    at: float
+    definitions: tuple[Standing, ...] = ()
+    jobs: tuple[Found, ...] = ()
+
+
+def look(submission: Submission, backend: Backend, clock: Clock) -> Look:
+    """What stands of the submission's experiment in its queue. One call, and where the definition
+    stands one more: where it does not, nobody has sent any of it.
+    """
+    definitions = backend.definitions(submission.definition.name)
+    jobs = (
+        backend.find(submission.queue_arn, job_name_prefix(submission.experiment_id))
+        if definitions
+        else []
+    )
+    return Look(at=clock.time(), definitions=tuple(definitions), jobs=tuple(jobs))
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +73,10 @@ def deliver(
     clock: Clock,
     tell: Tell = lambda _done, _all: None,
     note: Note = lambda _: None,
+    seen: Look | None = None,
 ) -> Delivery:
-    """Makes each of the submission's jobs stand in the queue once.
+    """Makes each of the submission's jobs stand in the queue once. `seen` is a look at it that was
+    taken already.
 
     3 calls for a submission of one job, fresh or not, one more for each further job; none
     when all is known to be sent. Raises ServiceFailed with what was sent until then; it is in
@@ -59,7 +84,14 @@ def deliver(
     """
     with ledger.lock(kept.id):
         return deliver_locked(
-            submission, kept, ledger=ledger, backend=backend, clock=clock, tell=tell, note=note
+            submission,
+            kept,
+            ledger=ledger,
+            backend=backend,
+            clock=clock,
+            tell=tell,
+            note=note,
+            seen=seen,
         )
 
 
@@ -72,6 +104,7 @@ def deliver_locked(
     clock: Clock,
     tell: Tell,
     note: Note,
+    seen: Look | None = None,
 ) -> Delivery:
     """As `deliver`, for who has the experiment's lock."""
     rows = {row.chunk: row for row in ledger.rows(kept) if row.number == submission.number}
@@ -86,7 +119,7 @@ def deliver_locked(
     ]
     sender = _Sender(kept, ledger, backend, clock, note)
     if missing:
-        definition, found = _prepare(submission, backend)
+        definition, found = _prepare(submission, backend, clock, seen)
         for done, job in enumerate(missing):
             tell(done, len(missing))
             row = _row(submission, kept, job, definition)
@@ -107,10 +140,10 @@ def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock
     was intended only just now.
     """
     adopted: dict[str, str] = {}
-    for (queue_arn, prefix), group in _grouped(rows).items():
+    for (queue_arn, identity, number), group in _grouped(rows).items():
         for wait in LOOK_AFTER_S:
             clock.sleep(wait)
-            found = _look(backend, queue_arn, prefix)
+            found = _look(backend, queue_arn, identity, number)
             for row in [row for row in group if row.chunk in found]:
                 ledger.sent(row, found[row.chunk])
                 adopted[row.name] = found[row.chunk]
@@ -120,19 +153,26 @@ def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock
     return adopted
 
 
-def _prepare(submission: Submission, backend: Backend) -> tuple[str, dict[int, str]]:
+def _prepare(
+    submission: Submission, backend: Backend, clock: Clock, seen: Look | None
+) -> tuple[str, dict[int, str]]:
     """The definition's ARN, and ids of jobs by chunk that stand in the queue already."""
+    wanted = submission.definition
     try:
-        definition, stood = backend.define(submission.definition)
-        # Whoever else has sent this experiment has used this very definition, unless the image's
-        # tag has moved in between.
-        prefix = job_name_prefix(submission.experiment_id, submission.number)
-        return definition, _look(
-            backend, submission.queue_arn, prefix
-        ) if stood or submission.digest else {}
+        if seen is None or clock.time() - seen.at > LOOK_HOLDS_S:
+            seen = look(submission, backend, clock)
+        stood = [one for one in seen.definitions if one.image == wanted.image]
+        if stood:
+            definition = max(stood, key=lambda one: one.revision).arn
+        else:
+            definition, ever = backend.register(wanted)
+            if ever and not seen.definitions:  # somebody was quicker, or it was deregistered
+                identity, number = submission.experiment_id, submission.number
+                return definition, _look(backend, submission.queue_arn, identity, number)
     except ServiceFailed as err:
         message = f"{err.message}\nnothing was sent"
         raise ServiceFailed(err.slug, message, err.hint) from err
+    return definition, _by_chunk(seen.jobs, submission.number)
 
 
 class _Sender:
@@ -221,14 +261,17 @@ class _Sender:
         return self._backend.send(job, row.definition)
 
 
-def _look(backend: Backend, queue_arn: str, prefix: str) -> dict[int, str]:
-    """Ids by chunk; of two jobs for one chunk the older, so that all agree on one."""
-    youngest_first = sorted(
-        backend.find(queue_arn, prefix),
-        key=lambda job: (job.created_ms, job.job_id),
-        reverse=True,
-    )
-    return {job_chunk(job.name): job.job_id for job in youngest_first}
+def _look(backend: Backend, queue_arn: str, identity: str, number: int) -> dict[int, str]:
+    """Ids by chunk of the jobs that stand in the queue."""
+    return _by_chunk(backend.find(queue_arn, job_name_prefix(identity, number)), number)
+
+
+def _by_chunk(jobs: Iterable[Found], number: int) -> dict[int, str]:
+    """The submission's jobs; of two for one chunk the older, so that all agree on one."""
+    youngest_first = sorted(jobs, key=lambda job: (job.created_ms, job.job_id), reverse=True)
+    return {
+        job_chunk(job.name): job.job_id for job in youngest_first if job_number(job.name) == number
+    }
 
 
 def _refuse_other_queue(submission: Submission, rows: Iterable[Row]) -> None:
@@ -245,11 +288,10 @@ def _refuse_other_queue(submission: Submission, rows: Iterable[Row]) -> None:
             )
 
 
-def _grouped(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
-    groups: dict[tuple[str, str], list[Row]] = {}
+def _grouped(rows: Iterable[Row]) -> dict[tuple[str, str, int], list[Row]]:
+    groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
-        key = row.queue_arn, job_name_prefix(row.experiment, row.number)
-        groups.setdefault(key, []).append(row)
+        groups.setdefault((row.queue_arn, row.experiment, row.number), []).append(row)
     return groups
 
 

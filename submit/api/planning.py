@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from submit.api.fleets import fleet_here, own_machine
-from submit.errors import WrongUse
+from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, experiment_id
 from submit.fleet import LOCAL, SPOT_SUFFIX, Fleet
 from submit.plan import Submission, plan_submission
-from submit.records import Fallback
+from submit.records import Fallback, Scope
 from submit.session import Session
 from submit.stacks import load_fleet
 from submit.tracking.wanted import with_tracking
+
+if TYPE_CHECKING:
+    from submit.sending import Look
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
     fleet: Fleet
     fallback: Fallback | None = None
+    seen: Look | None = None
+    """What stood of it when its image was looked at, so that sending need not look again."""
 
 
 def plan(
@@ -72,8 +78,6 @@ def next_generation(session: Session, plan: Plan) -> Experiment:
     """The planned experiment, to be run once more: in the first generation that was not sent
     from here yet.
     """
-    from submit.records import Scope  # noqa: PLC0415 # with the ledger
-
     experiment = plan.submission.experiment
     scope = Scope(plan.fleet.account, plan.fleet.region)
     while session.ledger().has(scope, experiment_id(experiment)):
@@ -90,19 +94,29 @@ def check_image(
     `note` is told when the image's registry can't be asked. Raises Refused for an image that
     there is not, or that is built for other machines than the queue's.
     """
-    from submit.images.check import check_image as look  # noqa: PLC0415 # speaks HTTP
-    from submit.images.check import digest_so_far  # noqa: PLC0415 # likewise
+    from submit.images import check  # noqa: PLC0415 # speaks HTTP
+    from submit.sending import look  # noqa: PLC0415 # with the ledger
 
     before = plan.submission
     if plan.fleet.account == LOCAL:
         return plan
-    begun, digest = digest_so_far(session, before)
-    if not begun:
+    begun, digest = check.digest_sent(session, before)
+    if begun:
+        return replanned(plan, plan.fleet, session.user, digest) if digest else plan
+    refusal: Refused | None = None
+    try:
         image = before.experiment.image
-        digest = look(image, plan.fleet, before.queue_name, session.environ, note)
-    if not digest:
-        return plan
-    return replanned(plan, plan.fleet, session.user, digest)
+        digest = check.check_image(image, plan.fleet, before.queue_name, session.environ, note)
+    except Refused as err:
+        refusal = err  # unless others have sent it, when there was such an image
+    # The registry may take its time: the look comes after it, so that sending can go by it.
+    seen = look(before, session.backend(Scope(before.account, before.region)), session.clock)
+    if seen.jobs:
+        digest = check.digest_seen(session, before, seen)
+    elif refusal:
+        raise refusal
+    pinned = replanned(plan, plan.fleet, session.user, digest) if digest else plan
+    return msgspec.structs.replace(pinned, seen=seen)
 
 
 def check_fallback(

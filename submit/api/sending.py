@@ -58,6 +58,7 @@ def _deliver(
         clock=session.clock,
         tell=tell,
         note=note,
+        seen=plan.seen,
     )
     if plan.fallback:
         ledger.fall_back(kept, plan.fallback)  # it may have been sent without

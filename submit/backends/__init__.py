@@ -23,6 +23,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     created_ms: int
 
 
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A job definition that can be used."""
+
+    arn: str
+    revision: int
+    image: str
+
+
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One run of a job: `child` is its number in the job. `streams` are its logs, one an attempt;
     `losses` its attempts whose machine was taken.
@@ -85,8 +93,13 @@ class NotNow(Exception):
 class Backend(Protocol):
     """Where jobs go. Every method raises ServiceFailed, in words, when the service fails."""
 
-    def define(self, definition: Definition) -> tuple[str, bool]:
-        """The definition's ARN with its revision, and whether it was ever there before."""
+    def definitions(self, name: str) -> list[Standing]:
+        """What stands under a definition's name, a revision for each image that its tag has meant;
+        none where keeping a definition again changes nothing.
+        """
+
+    def register(self, definition: Definition) -> tuple[str, bool]:
+        """The ARN of a new revision, and whether something was ever there under the name before."""
 
     def send(self, job: Job, definition_arn: str) -> str:
         """The id of the new job, of one call.

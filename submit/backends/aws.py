@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from submit.backends import Found, JobStatus, LogLine, RunStatus
+from submit.backends import Found, JobStatus, LogLine, RunStatus, Standing
 from submit.backends.aws_errors import answered, answered_once
 from submit.errors import ServiceFailed
 from submit.plan import DIGEST_TAG, USER_TAG, Definition, Job
@@ -40,15 +40,21 @@ class AwsBackend:
         self._region = region
         self._clients: dict[tuple[str, int], Any] = {}
 
-    def define(self, definition: Definition) -> tuple[str, bool]:
-        batch = self._batch()
-        found = answered(
-            batch.describe_job_definitions, jobDefinitionName=definition.name, status="ACTIVE"
-        )["jobDefinitions"]
-        if found:
-            latest = max(found, key=lambda item: item["revision"])
-            return latest["jobDefinitionArn"], True
-        register: Callable[..., Any] = batch.register_job_definition
+    def definitions(self, name: str) -> list[Standing]:
+        describe = self._batch().describe_job_definitions
+        pages = _pages(describe, jobDefinitionName=name, status="ACTIVE")
+        return [
+            Standing(
+                arn=one["jobDefinitionArn"],
+                revision=one["revision"],
+                image=one["containerProperties"]["image"],
+            )
+            for page in pages
+            for one in page["jobDefinitions"]
+        ]
+
+    def register(self, definition: Definition) -> tuple[str, bool]:
+        register: Callable[..., Any] = self._batch().register_job_definition
         made = answered(register, **definition.request)
         # Revisions are counted on over those that were deregistered.
         return str(made["jobDefinitionArn"]), made["revision"] > 1

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from submit.backends import Found, JobStatus, LogLine, RunStatus
+from submit.backends import Found, JobStatus, LogLine, RunStatus, Standing
 from submit.errors import ServiceFailed
 from submit.fleet import LOCAL
 from submit.local import engine, logs
@@ -51,7 +51,11 @@ class LocalBackend:
         self._line.close()
         self._store.close()
 
-    def define(self, definition: Definition) -> tuple[str, bool]:
+    def definitions(self, name: str) -> list[Standing]:
+        del name
+        return []
+
+    def register(self, definition: Definition) -> tuple[str, bool]:
         container = definition.request["containerProperties"]
         if container["image"]:
             found = engine.find_engine(self._environ)

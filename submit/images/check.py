@@ -13,28 +13,27 @@ from submit.fleet import Fleet
 from submit.images.names import DOCKER_HUB, EcrPlace, ImageName, ecr_place, parse_image
 from submit.images.platforms import Found, refuse_other_platform
 from submit.images.registry import Credentials, Denied, NoAnswer, NotFound, look_up
-from submit.plan import Submission, job_name_prefix, pinned_digest
-from submit.sending import kept_experiment
+from submit.plan import Submission, pinned_digest
+from submit.records import Scope
+from submit.sending import Look, kept_experiment
 from submit.session import Session
 
 SKIP = "--no-image-check goes on without a look"
 
 
-def digest_so_far(session: Session, submission: Submission) -> tuple[bool, str | None]:
-    """Whether jobs of the experiment were sent before, and with which digest. One call to the
-    queue when none were sent from here, and one more when there are some.
-    """
+def digest_sent(session: Session, submission: Submission) -> tuple[bool, str | None]:
+    """Whether jobs of the experiment were sent from here before, and with which digest; no call."""
     kept = kept_experiment(submission, log_group="", now=0.0)
     rows = session.ledger().rows(kept)
-    if rows:
-        return True, pinned_digest(row.request for row in rows)
-    backend = session.backend(kept.scope)
-    found = backend.find(submission.queue_arn, job_name_prefix(submission.experiment_id))
-    if not found:
-        return False, None
-    first = min(found, key=lambda job: (job.created_ms, job.job_id))
+    return bool(rows), pinned_digest(row.request for row in rows)
+
+
+def digest_seen(session: Session, submission: Submission, seen: Look) -> str | None:
+    """The digest with which others have sent the jobs that were seen: one call."""
+    first = min(seen.jobs, key=lambda job: (job.created_ms, job.job_id))
+    backend = session.backend(Scope(submission.account, submission.region))
     status = backend.poll([first.job_id]).get(first.job_id)
-    return True, status.digest if status else None
+    return status.digest if status else None
 
 
 def check_image(

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from submit.backends import Found, JobStatus, LogLine, NotNow, RunStatus, Unclear
+from submit.backends import Standing as Definable
 from submit.errors import ServiceFailed
 from submit.experiment import Experiment
 from submit.fleet import Fleet, Queue
-from submit.plan import Definition, Job, Submission, job_name, plan_submission
+from submit.plan import DIGEST_TAG, Definition, Job, Submission, job_name, plan_submission
 from submit.runside import RUNS_VARIABLE
 from submit.states import BATCH_STATES, CANCEL_REASON, OVER, RunState, may_be, run_state
 from submit.waiting import QueueFacts
@@ -61,6 +62,12 @@ def in_chunks(experiment: Experiment, *pieces: str) -> Submission:
     return msgspec.structs.replace(whole, jobs=tuple(jobs))
 
 
+def unpinned(definition: Definition) -> dict[str, Any]:
+    """The definition without its image."""
+    container = {**definition.request["containerProperties"], "image": ""}
+    return {**definition.request, "containerProperties": container}
+
+
 class Killed(BaseException):
     """The process was killed here: nothing more of it is done."""
 
@@ -93,6 +100,7 @@ class Standing(msgspec.Struct, kw_only=True):
     runs: str = ""
     definition: str = ""
     owner: str = "ada"
+    digest: str | None = None
 
     @property
     def over(self) -> bool:
@@ -112,24 +120,31 @@ class FakeBatch:
         self.calls: list[str] = []
         self.jobs: dict[str, Standing] = {}
         self.logs: dict[str, list[str]] = {}
-        self.definitions: dict[str, Definition] = {}
+        self.registered: dict[str, Definition] = {}
         self.forgotten: set[str] = set()
         self.queues = {q.arn: QueueFacts(name=name) for name, q in FLEET.queues.items()}
 
-    def define(self, definition: Definition) -> tuple[str, bool]:
+    def definitions(self, name: str) -> list[Definable]:
         self.calls.append("DescribeJobDefinitions")
-        stood = definition.name in self.definitions
-        if stood:
-            assert self.definitions[definition.name] == definition, "one name for two contents"
-        else:
-            self.calls.append("RegisterJobDefinition")
-            self.definitions[definition.name] = definition
-        return f"arn:aws:batch:::job-definition/{definition.name}:1", stood
+        return [
+            Definable(arn=arn, revision=revision, image=one.image)
+            for revision, (arn, one) in enumerate(self.registered.items(), 1)
+            if one.name == name
+        ]
+
+    def register(self, definition: Definition) -> tuple[str, bool]:
+        self.calls.append("RegisterJobDefinition")
+        before = [one for one in self.registered.values() if one.name == definition.name]
+        assert definition not in before, "equal content is registered once"
+        assert all(unpinned(one) == unpinned(definition) for one in before), (
+            "one name, two contents"
+        )
+        arn = f"arn:aws:batch:::job-definition/{definition.name}:{len(before) + 1}"
+        self.registered[arn] = definition
+        return arn, bool(before)
 
     def send(self, job: Job, definition_arn: str) -> str:
-        name, colon, revision = definition_arn.rpartition("/")[2].partition(":")
-        assert (colon, revision) == (":", "1"), "the definition is not pinned"
-        assert name in self.definitions
+        assert definition_arn in self.registered
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "dies before":
             raise Killed
@@ -153,6 +168,7 @@ class FakeBatch:
             ),
             definition=definition_arn,
             owner=job.request["tags"]["runfleet:user"],
+            digest=job.request["tags"].get(DIGEST_TAG),
             children=[("RUNNABLE", None)] * job.request.get("arrayProperties", {"size": 1})["size"],
         )
         if fault == "dies after":
@@ -264,6 +280,7 @@ class FakeBatch:
             runs=job.runs,
             definition=job.definition,
             owner=job.owner,
+            digest=job.digest,
             job_id=job.job_id,
             over=all(state in OVER for state in counts),
             counts=counts,

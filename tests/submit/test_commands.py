@@ -221,7 +221,7 @@ def test_a_dry_run_and_a_run_are_the_same_request(submit: Terminal) -> None:
     wanted = dry["requests"][1]["parameters"]
     assert sent[0].pop("jobDefinition").endswith(f"/{wanted.pop('jobDefinition')}:1")
     assert sent == [wanted]
-    (definition,) = submit.backend.definitions.values()
+    (definition,) = submit.backend.registered.values()
     assert definition.request == dry["requests"][0]["parameters"]
 
 
@@ -273,7 +273,7 @@ def test_cleanrls_line_with_a_provider_is_sent(submit: Terminal) -> None:
     aws = ("--provider", "aws", "--job-queue", "c6g-medium-spot", "--num-vcpu", "1")
     rest = ("--num-memory", "1700", "--num-hours", "48.0", "--aws-num-retries", "2")
     assert submit("run", *GUIDE, *aws, *rest, "--num-gpu", "0") == 0
-    (definition,) = submit.backend.definitions.values()
+    (definition,) = submit.backend.registered.values()
     container = definition.request["containerProperties"]
     assert container["image"] == "vwxyzjn/cleanrl:latest"
     assert definition.request["retryStrategy"]["attempts"] == 2

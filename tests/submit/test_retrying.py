@@ -179,14 +179,14 @@ def test_a_retry_that_was_not_sent_leaves_the_runs_as_they_were(world: World) ->
 def test_two_at_a_time_send_once(world: World) -> None:
     world.end("job-0", "dddddfffff")
     entered, go = threading.Event(), threading.Event()
-    define = world.backend.define
+    define = world.backend.definitions
 
     def slow(*args: Any) -> Any:
         entered.set()
         assert go.wait(10)
         return define(*args)
 
-    world.backend.define = slow  # type: ignore[method-assign] # slower
+    world.backend.definitions = slow  # type: ignore[method-assign] # slower
     sent: list[int] = []
     threads = [threading.Thread(target=lambda: sent.append(world.retry().runs)) for _ in range(2)]
     threads[0].start()

@@ -177,14 +177,14 @@ def test_two_at_a_time_send_once(tmp_path: Path) -> None:
     """The second waits for the first, and finds all done."""
     backend = FakeBatch(Clock())
     entered, go = threading.Event(), threading.Event()
-    define = backend.define
+    definitions = backend.definitions
 
     def slow(*args: object) -> object:
         entered.set()
         assert go.wait(10)
-        return define(*args)  # type: ignore[arg-type] # passed on
+        return definitions(*args)  # type: ignore[arg-type] # passed on
 
-    backend.define = slow  # type: ignore[method-assign,assignment] # slower
+    backend.definitions = slow  # type: ignore[method-assign,assignment] # slower
     deliveries: list[Delivery] = []
 
     def one() -> None:

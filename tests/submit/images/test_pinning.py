@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from submit import api
-from submit.errors import ServiceFailed
+from submit.errors import Refused, ServiceFailed
 from submit.experiment import Experiment, experiment_id
 from submit.images import check
 from submit.images.names import ImageName
 from submit.images.platforms import Found
+from submit.images.registry import NotFound
 from submit.plan import DIGEST_TAG
+from submit.sending import LOOK_HOLDS_S
 from tests.submit.fake import FLEET, Clock, FakeBatch, session
 
 OLD, NEW = (f"sha256:{letter * 64}" for letter in "ab")
@@ -28,10 +30,13 @@ class Tag:
     def __init__(self) -> None:
         self.digest = OLD
         self.asked = 0
+        self.gone = False
 
     def look_up(self, image: ImageName, _credentials: Any) -> Found:
         assert image.repository == "lab/ppo"
         self.asked += 1
+        if self.gone:
+            raise NotFound
         return Found(digest=self.digest, platforms=("linux/amd64", "linux/arm64"))
 
 
@@ -62,7 +67,7 @@ def planned(ours: api.Session) -> api.Plan:
 def images(batch: FakeBatch) -> list[str]:
     return [
         definition.request["containerProperties"]["image"]
-        for definition in batch.definitions.values()
+        for definition in batch.registered.values()
     ]
 
 
@@ -102,3 +107,86 @@ def test_what_was_sent_unchecked_stays_as_it_is(
     assert planned(ours).submission.digest is None
     assert tag.asked == 0
     assert images(batch) == ["ghcr.io/lab/ppo:1"]
+
+
+FIRST = ["DescribeJobDefinitions", "RegisterJobDefinition", "SubmitJob"]
+
+
+def test_a_first_submission_with_its_image_looked_up_takes_three_calls(
+    ours: api.Session, batch: FakeBatch, tag: Tag
+) -> None:
+    api.send(ours, planned(ours))
+    assert (batch.calls, tag.asked) == (FIRST, 1)
+
+
+def test_another_experiment_of_the_same_kind_takes_three_as_well(
+    ours: api.Session, batch: FakeBatch, tag: Tag
+) -> None:
+    api.send(ours, planned(ours))
+    batch.calls.clear()
+    other = api.plan(ours, msgspec.structs.replace(EXPERIMENT, seeds=(3,)), "c6g-medium")
+    api.send(ours, api.check_image(ours, other))
+    assert batch.calls == ["DescribeJobDefinitions", "ListJobs", "SubmitJob"]
+    assert images(batch) == [f"ghcr.io/lab/ppo@{tag.digest}"]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_colleague_s_is_found_when_the_tag_has_moved_or_is_gone(
+    ours: api.Session, batch: FakeBatch, tag: Tag, tmp_path: Path, *, gone: bool
+) -> None:
+    api.send(ours, planned(ours))
+    tag.digest, tag.gone = NEW, gone
+    (tmp_path / "theirs").mkdir()
+    with session(tmp_path / "theirs", batch) as theirs:
+        theirs.fleet = ours.fleet
+        plan = planned(theirs)
+        assert plan.submission.digest == OLD
+        assert api.send(theirs, plan).adopted == 1
+    assert len(batch.jobs) == 1
+
+
+def test_a_moved_tag_is_a_revision_of_the_same_definition(
+    ours: api.Session, batch: FakeBatch, tag: Tag
+) -> None:
+    api.send(ours, planned(ours))
+    tag.digest = NEW
+    other = api.plan(ours, msgspec.structs.replace(EXPERIMENT, seeds=(3,)), "c6g-medium")
+    api.send(ours, api.check_image(ours, other))
+    assert images(batch) == [f"ghcr.io/lab/ppo@{digest}" for digest in (OLD, NEW)]
+    assert [job.definition[-2:] for job in batch.jobs.values()] == [":1", ":2"]
+
+
+def test_an_image_that_is_gone_is_refused_when_nobody_has_sent_any_of_it(
+    ours: api.Session, batch: FakeBatch, tag: Tag
+) -> None:
+    tag.gone = True
+    with pytest.raises(Refused, match="has no image"):
+        planned(ours)
+    assert batch.calls == ["DescribeJobDefinitions"]
+
+
+def test_who_waits_before_sending_looks_again(
+    ours: api.Session, batch: FakeBatch, tag: Tag, tmp_path: Path
+) -> None:
+    plan = planned(ours)
+    assert tag.asked == 1
+    (tmp_path / "theirs").mkdir()
+    with session(tmp_path / "theirs", batch) as theirs:
+        theirs.fleet = ours.fleet
+        api.send(theirs, planned(theirs))
+    ours.clock.sleep(LOOK_HOLDS_S + 1)
+    assert api.send(ours, plan).adopted == 1
+    assert len(batch.jobs) == 1
+
+
+def test_who_was_quicker_is_found_by_the_revision(
+    ours: api.Session, batch: FakeBatch, tag: Tag, tmp_path: Path
+) -> None:
+    plan = planned(ours)
+    tag.digest = NEW
+    (tmp_path / "theirs").mkdir()
+    with session(tmp_path / "theirs", batch) as theirs:
+        theirs.fleet = ours.fleet
+        api.send(theirs, planned(theirs))
+    assert api.send(ours, plan).adopted == 1
+    assert len(batch.jobs) == 1
