@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from submit.asked import Asked, merge, parse_command
+from submit.commands.headings import write_options
 from submit.errors import WrongUse
 from submit.experiment import Axis
 
@@ -34,10 +35,26 @@ CLEANRL_NAMES = frozenset(
 """Options that only CleanRL calls so: who uses one wants its defaults of command, seed and image."""
 
 
+HEADINGS = {
+    "What to run": "--file --seeds --env-ids --grid --zip --exclude --include",
+    "Where": "--queue --fallback --after --retries --share --stack --fleet",
+    "What each run gets": "--vcpus --memory --gpus --shm --hours --env --secret",
+    "Image": "--image --no-image-check --build --push --archs",
+    "Sending": "--dry-run --again --watch --name --tag",
+    "Weights & Biases": "--wandb-project --wandb-entity --group",
+    "On the own machine, --queue local": "--workers --cores-per-run --foreground",
+    "What is printed": "--json --aws-cli --quiet --help",
+}
+"""Options under their headings, in the order in which they are asked for."""
+
+
 class RunCommand(click.Command):
     """Keeps in which order --grid and --env-ids were given (the grid's order), and what stands
     before the command. Takes `--env-ids A B` as CleanRL writes it.
     """
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self, ctx, formatter, HEADINGS)
 
     def make_parser(self, ctx: click.Context) -> Any:
         parser = super().make_parser(ctx)

@@ -8,6 +8,7 @@ import click
 
 from submit import api
 from submit.commands.options import (
+    Count,
     experiment_argument,
     selection,
     selection_options,
@@ -30,14 +31,14 @@ SHOWN_RUNS = 100
 @selection_options
 @state_option
 @click.option(
-    "--attempt", type=click.IntRange(1), help="Only the try of that number, from 1.  [default: all]"
+    "--attempt", type=Count(1), help="Only the try of that number, from 1.  [default: all]"
 )
 @click.option(
     "--since",
     metavar="TIME",
     help="Only what came after: 10m (ago), 2h, 2026-12-01T10:00.",
 )
-@click.option("--tail", type=click.IntRange(1, 10_000), help="The last lines of each run alone.")
+@click.option("--tail", type=Count(1, 10_000), help="The last lines of each run alone.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the runs are over.")
 def command(experiment: str, since: str | None, follow: bool, **given: Any) -> int:  # noqa: FBT001 # click passes by name
     """Show what the runs of an experiment have printed; of several, each line with its run."""

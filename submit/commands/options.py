@@ -10,6 +10,7 @@ import click
 
 from submit import api
 from submit.errors import SubmitError, WrongUse
+from submit.fleet import LOCAL
 from submit.records import Fallback
 from submit.session import Session
 from submit.states import RunState
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 FALLBACK_AFTER = 3
 """Machines that a run may lose before it goes to its fallback, when nothing is said."""
+
+
+class Count(click.IntRange):
+    """A number, which people are told in one letter."""
+
+    name = "n"
 
 
 class Parsed(click.ParamType[Any]):
@@ -44,10 +51,11 @@ class Parsed(click.ParamType[Any]):
 
 
 def complete_queue(ctx: click.Context, _param: click.Parameter, start: str) -> list[str]:
-    """Names of queues that begin so; none where no fleet is known."""
+    """Names of queues that begin so; the own machine alone where no fleet is known."""
     try:
         with Session(fleet=ctx.params.get("fleet"), stack=ctx.params.get("stack")) as session:
-            return [name for name in api.complete_queues(session) if name.startswith(start)]
+            names = [*api.complete_queues(session), LOCAL]
+            return [name for name in names if name.startswith(start)]
     except SubmitError:  # a person is typing: nothing to complete, and nobody to tell
         return []
 
@@ -116,7 +124,7 @@ def fallback_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where runs go that have lost their machines: --fallback, --after."""
     command = click.option(
         "--after",
-        type=click.IntRange(1, 10),
+        type=Count(1, 10),
         help="Spot machines that a run may lose before it goes there.  [default: 3]",
     )(command)
     return click.option(
@@ -146,10 +154,18 @@ def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Runs with one of these values of a parameter.  [repeatable]",
         ),
         click.option(
-            "--seed", "seeds", type=click.IntRange(0), multiple=True, help="Runs with that seed."
+            "--seed",
+            "seeds",
+            type=Count(0),
+            multiple=True,
+            help="Runs with that seed.  [repeatable]",
         ),
         click.option(
-            "--run", "runs", type=click.IntRange(0), multiple=True, help="The run of that number."
+            "--run",
+            "runs",
+            type=Count(0),
+            multiple=True,
+            help="The run of that number.  [repeatable]",
         ),
     ):
         command = option(command)
@@ -173,6 +189,7 @@ def selection(runs: tuple[int, ...], seeds: tuple[int, ...], wheres: tuple[str, 
 
 
 __all__ = [
+    "Count",
     "Named",
     "Parsed",
     "Session",

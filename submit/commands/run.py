@@ -13,6 +13,7 @@ from submit.asked import Asked, make_experiment
 from submit.commands import cleanrl
 from submit.commands.asking import CLEANRL_IMAGE, RunCommand, ask, is_cleanrl
 from submit.commands.options import (
+    Count,
     Named,
     Parsed,
     complete_queue,
@@ -34,7 +35,12 @@ from submit.units import parse_duration, parse_memory, parse_seeds, parse_variab
 if TYPE_CHECKING:
     from submit.sending import Delivery
 
-TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "true"}
+TOGGLE: dict[str, Any] = {
+    "type": click.BOOL,
+    "is_flag": False,
+    "flag_value": "true",
+    "metavar": "[true|false]",
+}
 """A flag that may be followed by true or false, as CleanRL has them."""
 
 
@@ -103,13 +109,19 @@ TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "t
     type=Parsed("name=value,…", parse_cell),
     help="One more combination, with each seed: a value for every parameter.  [repeatable]",
 )
-@click.option("--image", "--docker-tag", cls=Named, metavar="IMAGE", help="[default: the stack's]")
+@click.option(
+    "--image",
+    "--docker-tag",
+    cls=Named,
+    metavar="IMAGE",
+    help="What the command runs in.  [default: the stack's]",
+)
 @click.option("--no-image-check", is_flag=True, help="Send without a look at the image's registry.")
 @click.option(
     "--vcpus",
     "--num-vcpu",
     cls=Named,
-    type=click.IntRange(1),
+    type=Count(1),
     help="[default: 1, or a GPU's share]",
 )
 @click.option(
@@ -123,7 +135,7 @@ TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "t
     "--gpus",
     "--num-gpu",
     cls=Named,
-    type=click.IntRange(0),
+    type=Count(0),
     help="[default: 1 on a queue that has GPUs]",
 )
 @click.option(
@@ -155,26 +167,26 @@ TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "t
 @click.option(
     "--retries",
     "--spot-retries",
-    type=click.IntRange(0, 9),
+    type=Count(0, 9),
     help="Further tries when the machine is taken away; a command that fails gets none.  "
     "[default: 3]",
 )
 @fallback_options
 @click.option(
     "--workers",
-    type=click.IntRange(1),
-    help="On --queue local: runs at once.  [default: as many as there is room for]",
+    type=Count(1),
+    help="Runs at once.  [default: as many as there is room for]",
 )
 @click.option(
     "--cores-per-run",
     "vcpus",
-    type=click.IntRange(1),
-    help="On --queue local: the same as --vcpus.",
+    type=Count(1),
+    help="The same as --vcpus.",
 )
 @click.option(
     "--foreground",
     is_flag=True,
-    help="On --queue local: stay to the end, and end its runs with this command.",
+    help="Stay to the end, and end its runs with this command.",
 )
 @click.option("--name", metavar="TEXT", help="For people.  [default: the script's]")
 @click.option(
@@ -199,15 +211,15 @@ TOGGLE: dict[str, Any] = {"type": click.BOOL, "is_flag": False, "flag_value": "t
 @click.option("--command", "command_text", metavar="TEXT", hidden=True)
 @click.option("--job-queue", metavar="QUEUE", hidden=True)
 @click.option("--provider", type=click.Choice(["aws"]), hidden=True)
-@click.option("--aws-num-retries", type=click.IntRange(1, 10), hidden=True)
+@click.option("--aws-num-retries", type=Count(1, 10), hidden=True)
 @click.option("--wandb-key", metavar="KEY", hidden=True)
 @click.option("--exp-script", metavar="PATH", hidden=True)
 @click.option("--instance-type", metavar="TYPE", hidden=True)
-@click.option("--num-nodes", "nodes", type=click.IntRange(1), hidden=True)
+@click.option("--num-nodes", "nodes", type=Count(1), hidden=True)
 @stack_option
 @fleet_option
 @json_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", metavar="COMMAND…", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Submit COMMAND over a grid of parameters and seeds, in as few jobs as possible.

@@ -9,7 +9,13 @@ import click
 import msgspec
 
 from submit import api
-from submit.commands.options import json_option, selection, selection_options, state_option
+from submit.commands.options import (
+    complete_experiment,
+    json_option,
+    selection,
+    selection_options,
+    state_option,
+)
 from submit.commands.text import (
     bar,
     one_line,
@@ -36,7 +42,9 @@ SHOWN_EXPERIMENTS = 20
 
 
 @click.command("status")
-@click.argument("experiment", metavar="[EXPERIMENT]", required=False)
+@click.argument(
+    "experiment", metavar="[EXPERIMENT]", required=False, shell_complete=complete_experiment
+)
 @selection_options
 @state_option
 @click.option("--all", "everything", is_flag=True, help="Show all, however many they are.")

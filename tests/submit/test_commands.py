@@ -13,6 +13,7 @@ import pytest
 
 from submit import session as session_module
 from submit.commands import VERBS, run_command
+from submit.commands.asking import HEADINGS
 from submit.waiting import QueueFacts
 
 from .fake import FLEET, Clock, FakeBatch
@@ -58,11 +59,22 @@ def submit(
     return Terminal(backend, capsys)
 
 
+def test_a_first_line_takes_three_calls(submit: Terminal) -> None:
+    assert submit(*RUN, "--seeds", "3", "--", "x") == 0
+    calls = submit.backend.calls
+    assert calls == ["DescribeJobDefinitions", "RegisterJobDefinition", "SubmitJob"]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_verb_has_a_help_page(submit: Terminal, verb: str) -> None:
     assert submit(verb, "--help") == 0
     assert submit.out.startswith(f"Usage: submit {verb}")
     assert submit(verb, "-h") == 0
+
+
+def test_each_option_of_run_is_told_under_its_heading(submit: Terminal) -> None:
+    assert submit("run", "-h") == 0
+    assert [line[:-1] for line in submit.out.splitlines() if line.endswith(":")] == list(HEADINGS)
 
 
 def test_help_lists_the_verbs(submit: Terminal) -> None:

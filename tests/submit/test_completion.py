@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from submit import api
+from submit.commands import VERBS
+from submit.commands.options import complete_experiment, complete_queue
 from submit.experiment import Experiment
 
 from .fake import FLEET, Clock, FakeBatch
@@ -58,6 +61,17 @@ def ask(environ: dict[str, str], words: str) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_whoever_takes_an_experiment_or_a_queue_completes_it(verb: str) -> None:
+    command = import_module(f"submit.commands.{verb}").command
+    for one in [command, *getattr(command, "commands", {}).values()]:
+        for param in one.params:
+            metavar = (param.metavar or "").strip("[]…")
+            wanted = {"EXPERIMENT": complete_experiment, "QUEUE": complete_queue}.get(metavar)
+            if wanted and not getattr(param, "hidden", False):
+                assert param._custom_shell_complete is wanted, param.name
+
+
 @pytest.mark.slow
 def test_queues_and_experiments_are_completed(environ: dict[str, str]) -> None:
     assert ask(environ, "submit ru") == ["run"]
@@ -66,6 +80,8 @@ def test_queues_and_experiments_are_completed(environ: dict[str, str]) -> None:
         ((identity, _),) = api.complete_experiments(session)
     assert ask(environ, f"submit logs {identity[:3]}") == [identity]
     assert ask(environ, "submit cancel lat") == ["latest"]
+    assert ask(environ, f"submit status {identity[:3]}") == [identity]
+    assert ask(environ, "submit run --queue lo") == ["local"]
     # Nobody is there to be told of a broken set-up while a person types.
     assert ask(environ | {"RUNFLEET_FLEET": "/nowhere"}, "submit run --queue c6") == []
 
