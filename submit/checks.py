@@ -80,12 +80,14 @@ def _check_included(experiment: Experiment) -> None:
         _check_text(f"--include {text}", *(value for _, value in cell))
         values = dict(cell)
         if any(dict(other) == values for other in experiment.include[:number]):
-            raise WrongUse("include-twice", f"--include {text} is given twice")
+            raise WrongUse("include-twice", f"--include {text} is given twice", "leave it out")
         in_grid = experiment.axes and all(
             tuple(values[name] for name in names) in rows for names, rows in grid
         )
         if in_grid and not any(set(out) <= set(cell) for out in experiment.exclude):
-            raise WrongUse("include-twice", f"--include {text}: the grid has this cell already")
+            raise WrongUse(
+                "include-twice", f"--include {text}: the grid has this cell already", "leave it out"
+            )
 
 
 def _check_excluded(experiment: Experiment) -> None:
@@ -109,9 +111,12 @@ def _check_excluded(experiment: Experiment) -> None:
                     "exclude-nothing",
                     f"--exclude {cell_text(cell)}: {name} is never {value!r}"
                     f"{nearest(value, values)}",
+                    f"--exclude {name}={values[0]}",
                 )
     if experiment.exclude and not run_count(experiment):
-        raise WrongUse("no-runs", "nothing is left to run: every cell is excluded")
+        raise WrongUse(
+            "no-runs", "nothing is left to run: every cell is excluded", "leave an --exclude out"
+        )
 
 
 def _check_cell_names(option: str, cell: Cell, names: Sequence[str]) -> None:
@@ -122,11 +127,18 @@ def _check_cell_names(option: str, cell: Cell, names: Sequence[str]) -> None:
                 "unknown-parameter",
                 f"{option} {cell_text(cell)}: the grid has no parameter {name!r}"
                 f"{nearest(name, names)}",
+                f"{option} {_example(names)}",
             )
         if given.count(name) > 1:
             raise WrongUse(
-                "parameter-twice", f"{option} {cell_text(cell)}: {name!r} is given twice"
+                "parameter-twice",
+                f"{option} {cell_text(cell)}: {name!r} is given twice",
+                "name it once",
             )
+
+
+def _example(names: Sequence[str]) -> str:
+    return f"{names[0]}=VALUE" if names else "goes with --grid NAME=VALUE,VALUE"
 
 
 def _rows_by_name(
@@ -172,16 +184,29 @@ def _shell_code(command: Sequence[str]) -> set[int]:
 def _check_labels(experiment: Experiment) -> None:
     """What is for people, at W&B and in tags; and whose share it is."""
     _check_text("the name or the group", experiment.name, experiment.group)
+    for what, text in (("name", experiment.name), ("group", experiment.group)):
+        if not text.isprintable():  # a terminal would obey it, a table break
+            raise WrongUse(
+                what,
+                f"the {what} {text!r} holds letters that can't be printed",
+                f"--{what} {''.join(one if one.isprintable() else ' ' for one in text)!r}",
+            )
     if len(experiment.group) > MAX_GROUP:
-        raise WrongUse("group", f"the group has {len(experiment.group)} letters, W&B takes 128")
+        raise WrongUse(
+            "group",
+            f"the group has {len(experiment.group)} letters, W&B takes 128",
+            f"--group {experiment.group[:MAX_GROUP]}",
+        )
     for tag in experiment.tags:
         _check_text("a tag", tag)
         if not 1 <= len(tag) <= MAX_TAG or "," in tag or not tag.isprintable():
             raise WrongUse(
-                "tag", f"{tag!r} is no tag: W&B takes 1 to {MAX_TAG} letters, and no comma"
+                "tag",
+                f"{tag!r} is no tag: W&B takes 1 to {MAX_TAG} letters, and no comma",
+                "--tag ablation,paper2",
             )
     if len(set(experiment.tags)) < len(experiment.tags):
-        raise WrongUse("tag-twice", "a tag is given twice")
+        raise WrongUse("tag-twice", "a tag is given twice", "--tag A,B, each once")
     if experiment.share and not _SHARE.fullmatch(experiment.share):
         raise WrongUse(
             "share",
@@ -203,7 +228,9 @@ def _check_axes(axes: tuple[Axis, ...]) -> None:
         if len(set(axis.rows)) < len(axis.rows):
             twice = next(row for row in axis.rows if axis.rows.count(row) > 1)
             raise WrongUse(
-                "value-twice", f"the parameter {names} has the value {', '.join(twice)!r} twice"
+                "value-twice",
+                f"the parameter {names} has the value {', '.join(twice)!r} twice",
+                "leave one of them out",
             )
         for row in axis.rows:
             _check_text(f"a value of {names}", *row)
@@ -233,7 +260,9 @@ def _check_names(names: Sequence[str]) -> None:
                 "give one of them another name",
             )
         if names.count(name) > 1:
-            raise WrongUse("parameter-twice", f"the parameter {name!r} is given twice")
+            raise WrongUse(
+                "parameter-twice", f"the parameter {name!r} is given twice", "name it once"
+            )
 
 
 def _check_once(experiment: Experiment) -> None:
@@ -260,6 +289,7 @@ def _check_environment(environment: tuple[tuple[str, str], ...]) -> None:
                 "environment-reserved",
                 f"{name} is set by {'AWS Batch' if name.startswith('AWS_BATCH') else 'runfleet'} "
                 "and can't be given",
+                f"--env MY_{name}={value or 'VALUE'}",
             )
         if _SECRET_NAME.search(name):
             raise WrongUse(
@@ -281,6 +311,14 @@ def _check_seeds(seeds: tuple[int, ...]) -> None:
 def _check_text(what: str, *texts: str) -> None:
     for text in texts:
         if "\0" in text:
-            raise WrongUse("nul", f"{what} holds a NUL character, which no process can be given")
+            raise WrongUse(
+                "nul",
+                f"{what} holds a NUL character, which no process can be given",
+                "leave the NUL out; bytes travel as base64, or in a file",
+            )
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise WrongUse("not-utf8", f"{what} is not valid UTF-8")
+            raise WrongUse(
+                "not-utf8",
+                f"{what} is not valid UTF-8",
+                "write it in UTF-8; bytes travel as base64, or in a file",
+            )

@@ -223,7 +223,9 @@ def _compose(text: bytes, file: _File) -> Node | None:
     """The file's one document, as nodes that keep their lines and the very text of values."""
     if len(text) > MAX_BYTES:
         raise WrongUse(
-            "experiment-file", f"{file.origin} has {len(text):,} bytes, more than {MAX_BYTES:,}"
+            "experiment-file",
+            f"{file.origin} has {len(text):,} bytes, more than {MAX_BYTES:,}",
+            "values that many belong into a file of the image",
         )
     import yaml  # noqa: PLC0415 # takes as long as a whole dry run
 
@@ -235,12 +237,20 @@ def _compose(text: bytes, file: _File) -> Node | None:
         mark = err.problem_mark or err.context_mark
         line = f":{mark.line + 1}" if mark else ""
         problem = err.problem or err.context
-        raise WrongUse("experiment-file", f"{file.origin}{line}: {problem}") from err
+        raise WrongUse(
+            "experiment-file",
+            f"{file.origin}{line}: {problem}",
+            "submit run -f FILE --dry-run, once it is mended",
+        ) from err
     except (yaml.YAMLError, ValueError, OverflowError) as err:
         # ValueError: PyYAML lets through what int() and chr() say of absurd escapes and versions.
         at = text.count(b"\n", 0, getattr(err, "position", 0)) + 1
         what = getattr(err, "reason", "") or str(err)
-        raise WrongUse("experiment-file", f"{file.origin}:{at}: no YAML: {what}") from err
+        raise WrongUse(
+            "experiment-file",
+            f"{file.origin}:{at}: no YAML: {what}",
+            "submit run -f FILE --dry-run, once it is mended",
+        ) from err
 
 
 def _decode(text: bytes, file: _File) -> str:

@@ -99,6 +99,7 @@ def zip_axes(axes: Sequence[Axis], zips: Sequence[tuple[str, ...]]) -> tuple[Axi
                 "zip",
                 f"--zip {','.join(names)}: they must have the same number of values (there are: "
                 f"{told})",
+                "give each as many values, or leave --zip out: then every combination is run",
             )
         rows = tuple(
             tuple(row[0] for row in group) for group in zip(*(p.rows for p in parts), strict=True)

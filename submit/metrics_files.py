@@ -50,6 +50,7 @@ def run_file(pattern: str, experiment: str, run: Run) -> str:
             raise WrongUse(
                 "metrics-file",
                 f"there is no {match[0]} (there is: {', '.join(f'{{{name}}}' for name in values)})",
+                "--file 'runs/{run}.jsonl'",
             )
         return values[match[1]]
 
@@ -83,7 +84,9 @@ def _read_local(path: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as err:
-        raise ServiceFailed("metrics-file", f"{path} can't be read: {err.strerror}") from err
+        raise ServiceFailed(
+            "metrics-file", f"{path} can't be read: {err.strerror}", f"ls -l {path}"
+        ) from err
 
 
 def _s3_reader(region: str) -> Callable[[str], str | None]:

@@ -43,12 +43,20 @@ def draw(outcomes: Sequence[Outcome], metric: str, path: Path, title: str) -> No
             'print runfleet-metrics {"step": 1000, "return": 12.5} as it trains',
         )
     if len(plots) > MAX_PLOTS:
-        raise WrongUse("picture", f"{len(plots)} plots are more than a page holds ({MAX_PLOTS})")
+        raise WrongUse(
+            "picture",
+            f"{len(plots)} plots are more than a page holds ({MAX_PLOTS})",
+            "submit results … --over NAME takes a parameter's values together",
+        )
     figure = _figure(plots, metric, title)
     try:
         figure.savefig(path, dpi=150)
     except OSError as err:
-        raise ServiceFailed("picture", f"{path} can't be written: {err.strerror}") from err
+        raise ServiceFailed(
+            "picture",
+            f"{path} can't be written: {err.strerror}",
+            "--plot curve.png, in a folder of yours",
+        ) from err
 
 
 def mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> Curve:

@@ -222,7 +222,9 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
         )
     if not 0 <= experiment.retries <= MAX_RETRIES:
         raise WrongUse(
-            "retries", f"{experiment.retries} retries: AWS Batch takes 0 to {MAX_RETRIES}"
+            "retries",
+            f"{experiment.retries} retries: AWS Batch takes 0 to {MAX_RETRIES}",
+            f"--retries {MAX_RETRIES}",
         )
     for secret in experiment.secrets:
         if secret not in fleet.secrets:
@@ -230,6 +232,8 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
                 "unknown-secret",
                 f"the stack {fleet.stack} has no secret {secret!r} "
                 f"(it has: {', '.join(sorted(fleet.secrets)) or 'none'})",
+                "pulumi config set --secret --path "
+                f"secrets.{secret} --stack {fleet.stack} (it asks for the value), then pulumi up",
             )
 
 
@@ -339,6 +343,7 @@ def _job(
             "payload-too-long",
             f"the request for the job {name} has {payload:,} bytes; AWS Batch takes "
             f"{MAX_PAYLOAD_BYTES:,}",
+            "keep long values in a file of the image and pass their names or numbers",
         )
     return Job(name=name, chunk=chunk, runs=runs, size=size, request=request)
 
@@ -359,6 +364,7 @@ def _job_tags(
         raise Refused(
             "too-many-tags",
             f"a job would carry {len(tags)} tags, AWS Batch fails jobs with more than {MAX_TAGS}",
+            "fewer of them: pulumi config rm --path tags.NAME, then pulumi up",
         )
     return {key: _tag_value(value) for key, value in tags.items() if value}
 

@@ -155,6 +155,7 @@ def check_over(outcomes: Sequence[Outcome], over: Sequence[str]) -> None:
             raise WrongUse(
                 "no-such-parameter",
                 f"there is no parameter {name!r} (there is: {', '.join(there) or 'none'})",
+                f"--over {there[0]}" if there else "leave --over out",
             )
 
 

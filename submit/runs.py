@@ -142,11 +142,17 @@ def _check_selection(experiment: Experiment, selection: Selection) -> None:
     for index in selection.runs:
         if not has_run(experiment, index):
             last = run_spans(experiment)[-1][1]
-            raise WrongUse("no-such-run", f"there is no run {index}: they are 0 to {last}")
+            raise WrongUse(
+                "no-such-run", f"there is no run {index}: they are 0 to {last}", f"--run {last}"
+            )
     for seed in selection.seeds:
         if seed not in experiment.seeds:
             seeds = ", ".join(map(str, experiment.seeds[:10])) or "none"
-            raise WrongUse("no-such-seed", f"no run has the seed {seed} (seeds: {seeds})")
+            raise WrongUse(
+                "no-such-seed",
+                f"no run has the seed {seed} (seeds: {seeds})",
+                f"--seed {experiment.seeds[0]}" if experiment.seeds else "--run N",
+            )
     for name, wanted in selection.where:
         values = _values(experiment, name)
         for value in wanted:
@@ -154,11 +160,16 @@ def _check_selection(experiment: Experiment, selection: Selection) -> None:
                 raise WrongUse(
                     "no-such-value",
                     f"no run has {name}={value}{nearest(value, values)}",
+                    f"--where {name}={values[0]}",
                 )
 
 
 def _values(experiment: Experiment, name: str) -> list[str]:
     names = parameter_names(experiment)
     if name not in names:
-        raise WrongUse("no-such-parameter", f"there is no parameter {name!r}{nearest(name, names)}")
+        raise WrongUse(
+            "no-such-parameter",
+            f"there is no parameter {name!r}{nearest(name, names)}",
+            f"--where {names[0]}=VALUE" if names else "--run or --seed",
+        )
     return parameter_values(experiment, name)

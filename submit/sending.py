@@ -239,7 +239,11 @@ class _Sender:
                 return job_id
         if isinstance(why, ServiceFailed):
             raise why
-        raise ServiceFailed("no-answer", f"AWS gave no clear answer, again and again: {why}")
+        raise ServiceFailed(
+            "no-answer",
+            f"AWS gave no clear answer, again and again: {why}",
+            "the same line again finds out whether it was sent, and goes on",
+        )
 
     def _intend(self, row: Row) -> Row:
         row = msgspec.structs.replace(row, intended=self._clock.time())

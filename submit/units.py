@@ -45,7 +45,11 @@ def parse_memory(text: str) -> int:
     value, unit = _amount("memory", text, _MEMORY_UNITS, "--memory 3000 (MiB) or --memory 3GiB")
     mib = math.ceil(value * _MEMORY_UNITS[unit])
     if mib < 4:  # noqa: PLR2004 # RegisterJobDefinition: at least 4 MiB for a container
-        raise WrongUse("memory", f"{text!r} is less than the 4 MiB a container needs")
+        raise WrongUse(
+            "memory",
+            f"{text!r} is less than the 4 MiB a container needs",
+            "--memory 3000 (MiB) or 3GiB",
+        )
     return mib
 
 
@@ -63,7 +67,11 @@ def parse_count(what: str, *, least: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
-            raise WrongUse("count", f"{text!r} is no number of {what} from {least} on")
+            raise WrongUse(
+                "count",
+                f"{text!r} is no number of {what} from {least} on",
+                f"a whole number from {least} on",
+            )
         return int(text)
 
     return parse

@@ -37,7 +37,11 @@ def use(session: Session, source: Source | None) -> None:
         part.write_bytes(msgspec.json.encode(source))
         part.replace(path)
     except OSError as err:
-        raise ServiceFailed("use-file", f"{path} can't be written: {err.strerror}") from err
+        raise ServiceFailed(
+            "use-file",
+            f"{path} can't be written: {err.strerror}",
+            f"ls -ld {path.parent}; then the same line again",
+        ) from err
 
 
 def _path(session: Session) -> Path:

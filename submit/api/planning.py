@@ -124,10 +124,14 @@ def check_fallback(
 ) -> None:
     """Raises WrongUse and Refused for a fallback that could not be sent to."""
     if fallback.queue == queue:
+        other = queue.removesuffix(SPOT_SUFFIX)
         raise WrongUse(
             "same-fallback",
             f"--fallback {fallback.queue} is the queue itself",
-            f"--fallback {queue.removesuffix(SPOT_SUFFIX)}",
+            f"--fallback {other}"
+            if other != queue
+            else "leave --fallback out: nobody takes an "
+            f"on-demand machine away; or --queue {queue}{SPOT_SUFFIX} --fallback {queue}",
         )
     plan_submission(experiment, fleet, fallback.queue, user=session.user)
 

@@ -206,5 +206,7 @@ def _read(source: str, fleet: str | None) -> Asked:
             "experiment-file", f"{source} can't be read: {err.strerror}", "submit run -f FILE"
         ) from err
     except ValueError as err:  # a NUL in the name
-        raise WrongUse("experiment-file", f"{source!r} is no file's name") from err
+        raise WrongUse(
+            "experiment-file", f"{source!r} is no file's name", "submit run -f FILE"
+        ) from err
     return parse_description(text, source)

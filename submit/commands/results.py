@@ -98,7 +98,11 @@ def _chosen(outcomes: list[Outcome], wanted: tuple[str, ...]) -> list[str]:
     names = metric_names(outcomes)
     for name in wanted:
         if outcomes and name not in names:
-            raise WrongUse("no-metric", f"no run tells {name!r}; there is: {', '.join(names)}")
+            raise WrongUse(
+                "no-metric",
+                f"no run tells {name!r}; there is: {', '.join(names)}",
+                f"submit results … --metric {names[0]}",
+            )
     return [name for name in names if not wanted or name in wanted]
 
 

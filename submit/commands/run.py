@@ -262,7 +262,11 @@ def _refuse_together(given: dict[str, Any], queue: str | None) -> None:
     if given["aws_cli"] and not given["dry_run"]:
         raise WrongUse("aws-cli", "--aws-cli says how a dry run is shown", "--dry-run --aws-cli")
     if given["aws_cli"] and given["as_json"]:
-        raise WrongUse("aws-cli", "--aws-cli and --json are two ways to show it; choose one")
+        raise WrongUse(
+            "aws-cli",
+            "--aws-cli and --json are two ways to show it; choose one",
+            "--dry-run --aws-cli",
+        )
     for option in ("push", "archs"):
         if given[option] and not given["build"]:
             raise WrongUse("no-build", f"--{option} says how to build", f"--build --{option} …")

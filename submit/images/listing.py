@@ -26,12 +26,16 @@ def list_images(repository: str, environ: Mapping[str, str]) -> list[Tagged]:
         tags = list_tags(image, lambda: docker_credentials(image.registry, environ))
     except NotFound as err:
         raise Refused(
-            "no-repository", f"{image.registry} has no repository {image.repository}"
+            "no-repository",
+            f"{image.registry} has no repository {image.repository}",
+            "submit image build --push makes the first image; submit image ls --repository REPOSITORY",
         ) from err
     except Denied as err:
         raise Refused(
             "image-denied", f"{image.registry}: {err}", f"docker login {image.registry}"
         ) from err
     except NoAnswer as err:
-        raise ServiceFailed("registry", f"{image.registry} could not be asked: {err}") from err
+        raise ServiceFailed(
+            "registry", f"{image.registry} could not be asked: {err}", "the same line again"
+        ) from err
     return [Tagged(tags=(tag,)) for tag in sorted(tags)]

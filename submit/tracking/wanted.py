@@ -87,4 +87,5 @@ def _check_name(what: str, name: str) -> None:
         raise WrongUse(
             f"wandb-{what}",
             f"--wandb-{what}: the name has {len(name)} letters, W&B takes {MAX_PROJECT}",
+            "--wandb-entity LAB --wandb-project ATARI",
         )
