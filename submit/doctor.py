@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from submit.backends.aws_inspector import Inspector
-from submit.errors import SubmitError
+from submit.errors import Refused, SubmitError
 from submit.findings import (
     Finding,
     judge_account,
@@ -21,6 +21,7 @@ from submit.findings import (
     unknown,
 )
 from submit.fleet import Fleet, Queue
+from submit.images.check import check_image
 from submit.session import Session
 from submit.stacks import load_fleet
 
@@ -54,12 +55,14 @@ def examine(session: Session, connect: Connect = Inspector) -> Iterator[Finding]
         return  # nothing of the fleet is to be seen from another account
     yield from _queues(fleet, aws)
     yield from _surroundings(fleet, aws)
+    yield from look_at_image(session, fleet)
     yield from _quotas(fleet.queues, aws)
 
 
 def _ledger(session: Session) -> Finding:
     sent = len(session.ledger().experiments())
-    return ok("ledger", f"{session.home}, {sent:,} experiments")
+    many = "1 experiment" if sent == 1 else f"{sent:,} experiments"
+    return ok("ledger", f"{session.home}, {many}")
 
 
 def _queues(fleet: Fleet, aws: Inspector) -> Iterator[Finding]:
@@ -96,6 +99,29 @@ def _secret(name: str, arn: str, aws: Inspector) -> Finding:
 
 def _log_group(name: str, aws: Inspector) -> Finding:
     return _there("log group", name, there=aws.has_log_group(name))
+
+
+def look_at_image(session: Session, fleet: Fleet) -> Iterator[Finding]:
+    """The image that is meant where none is named, on each kind of machine that the fleet has."""
+    if not fleet.image:
+        yield ok("image", "the stack has none: `submit run --image` names it")
+        return
+    kinds = {queue.arch: name for name, queue in sorted(fleet.queues.items(), reverse=True)}
+    for arch, queue_name in sorted(kinds.items()):
+        yield _look(f"image on {arch}", partial(_image, fleet.image, session, fleet, queue_name))
+
+
+def _image(image: str, session: Session, fleet: Fleet, queue_name: str) -> Finding:
+    what = f"image on {fleet.queues[queue_name].arch}"
+    notes: list[str] = []
+    try:
+        digest = check_image(image, fleet, queue_name, session.environ, notes.append)
+    except Refused as err:
+        return problem(what, err.message, err.hint)
+    if digest:
+        return ok(what, f"{image} is {digest}")
+    here = f"{image} was not looked up: AWS is one on this machine, which pulls none"
+    return unknown(what, "; ".join(notes) or here)
 
 
 def _quotas(queues: dict[str, Queue], aws: Inspector) -> Iterator[Finding]:

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from submit import api, doctor
 from submit.errors import Refused
+from submit.findings import Verdict
 from submit.images import registry as registry_module
 from submit.images.check import check_image
 from submit.images.names import parse_image
@@ -196,3 +198,19 @@ def test_a_redirect_does_not_carry_the_password_away() -> None:
 def test_where_aws_is_on_this_machine_nobody_pulls_images() -> None:
     environ = {"AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}
     assert check("ghcr.io/lab/ppo:1", environ=environ) == (None, [])
+
+
+def test_the_doctor_looks_at_the_image_of_the_stack(registry: Registry, tmp_path: Path) -> None:
+    """On each kind of machine that the fleet has: the digest, or why runs there would be refused."""
+    digest = registry.put_index("lab/ppo", "doctor", "amd64")
+    session = api.Session(environ={}, cwd=tmp_path)
+    fleet = msgspec.structs.replace(BOTH, image=f"{registry.host}/lab/ppo:doctor")
+    arm, x86 = doctor.look_at_image(session, fleet)
+    assert (arm.what, arm.verdict) == ("image on arm64", Verdict.PROBLEM)
+    assert "--archs linux/arm64" in arm.next
+    assert (x86.what, x86.verdict) == ("image on x86_64", Verdict.OK)
+    assert digest in x86.says
+    gone = msgspec.structs.replace(fleet, image=f"{registry.host}/lab/ppo:gone")
+    assert {one.verdict for one in doctor.look_at_image(session, gone)} == {Verdict.PROBLEM}
+    (none,) = doctor.look_at_image(session, msgspec.structs.replace(fleet, image=None))
+    assert none.verdict is Verdict.OK
