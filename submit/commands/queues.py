@@ -64,6 +64,7 @@ def _print(found: Fleet) -> None:
             )
             for name, queue in sorted(found.queues.items())
         ],
+        spare=("max", "arch", "vCPUs", "GiB", "instance"),
     )
 
 

@@ -194,7 +194,11 @@ def _print_one(progress: Progress, views: list[RunView], left: int, why: list[st
             *(("lost", "time") if lost else ("time",)),
             *(("reason",) if bad else ()),
         )
-        print_table(columns, [_cells(view, lost=lost, bad=bad) for view in views])
+        print_table(
+            columns,
+            [_cells(view, lost=lost, bad=bad) for view in views],
+            spare=("lost", "tries", "time", "exit", "reason"),
+        )
     if left:
         which = "failed ones; in all " if views else ""
         click.echo(f"({which}{progress.runs:,} runs: --all, --where, --seed and --run show them)")
@@ -264,6 +268,7 @@ def _print_all(found: list[Progress]) -> None:
             )
             for progress in found
         ],
+        spare=("lost", "stack", "", "time", "name", "queue", "sent"),
     )
 
 

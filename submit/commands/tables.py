@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,6 +30,9 @@ WIDE = 1000
 """Columns where no terminal sets a limit: a line a row, for grep and awk."""
 NARROW = 20
 """Fewer columns than that show nothing."""
+
+GAP = 2
+"""Between two columns."""
 
 Cell = str | int | RunState | None
 
@@ -53,9 +57,18 @@ def console(*, stderr: bool = False) -> Console:
     return _Console(stderr=stderr, highlight=False, width=width, soft_wrap=not stream.isatty())
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """One line a row; numbers are set to the right, the first column stays whole: it is typed."""
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], spare: Sequence[str] = ()
+) -> None:
+    """One line a row; numbers are set to the right, the first column stays whole: it is typed.
+
+    Where the terminal is too narrow, columns that can be spared are left out, the first named first.
+    """
     rows = list(rows)
+    out = console()
+    places = fitting(columns, rows, spare, out.width)
+    columns = [columns[place] for place in places]
+    rows = [[row[place] for place in places] for row in rows]
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -74,7 +87,24 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         )
     for row in rows:
         table.add_row(*map(_text, row))
-    console().print(table)
+    out.print(table)
+
+
+def fitting(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], spare: Sequence[str], width: int
+) -> list[int]:
+    """Places of the columns that are shown in so many letters, a gap between each two."""
+    needed = [
+        max(cell_len(column), *(cell_len(_text(row[place]).plain) for row in rows), 0)
+        for place, column in enumerate(columns)
+    ]
+    places = list(range(len(columns)))
+    for name in spare:
+        if sum(needed[place] + GAP for place in places) <= width + GAP:
+            break
+        if name in columns:
+            places.remove(columns.index(name))
+    return places
 
 
 def _text(cell: Cell) -> Text:

@@ -655,6 +655,22 @@ def test_a_reader_that_goes_away_is_no_error(submit: Terminal) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_a_narrow_terminal_has_fewer_columns_and_whole_words(
+    submit: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    submit(*RUN, "--seeds", "3", "--env-ids", "Pong-v5,Breakout-v5", "--", "x")
+    submit.backend.end("job-0", ("FAILED", "boom"))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert submit("status") == 0
+    assert len(submit.out.splitlines()) == 3
+    assert "6 runs: 6 failed" in submit.out
+    assert submit("status", "latest") == 1
+    rows = submit.out.partition("───")[2].splitlines()[1:]
+    assert len(rows) == 6
+    assert all(len(row) <= columns and "failed" in row for row in rows)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
