@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +23,8 @@ AT_ONCE = 200
 """Runs of one answer."""
 CURVE_POINTS = 500
 TIMEOUT_S = 30
+ENDS_WITHIN_S = 5.0
+"""How long wandb's helper process is waited for."""
 
 
 def fetch_tracked(environ: Mapping[str, str], path: str, states: Sequence[str]) -> list[Tracked]:
@@ -107,7 +110,16 @@ def _asking(environ: Mapping[str, str], path: str) -> Iterator[Any]:
     except Exception as err:
         raise _in_words(err, path) from err
     finally:
-        wandb.teardown()
+        _end_helper(wandb.teardown)
+
+
+def _end_helper(teardown: Callable[[], None]) -> None:
+    """Ends wandb's helper process, which may go on for ever asking a server that does not answer:
+    then it is left alone, and ends with this process.
+    """
+    ending = threading.Thread(target=teardown, daemon=True)
+    ending.start()
+    ending.join(ENDS_WITHIN_S)
 
 
 def _in_words(err: Exception, path: str) -> Exception:
