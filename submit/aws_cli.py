@@ -6,7 +6,8 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from submit.plan import Request, Submission
+from submit.definitions import Request
+from submit.plan import Submission
 
 
 def iter_aws_cli(submission: Submission) -> Iterator[str]:

@@ -6,28 +6,27 @@ Batch API reference and the Batch User Guide ("Service quotas", "Array jobs").
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from submit.checks import check_experiment
+from submit.definitions import Definition, Request, define, pairs, retry_strategy
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import LOCAL, Fleet, Queue
 from submit.images.names import pin
+from submit.job_names import job_name
 from submit.nearest import near_names
 from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
-from submit.runside import FOR_PEOPLE, encode_grid, encode_runs, script
+from submit.runside import FOR_PEOPLE, encode_grid, encode_runs
 
 MAX_ARRAY_SIZE = 10_000
 MAX_OVERRIDES = 8192
 """Characters of container overrides that ECS takes: a longer job is accepted, then fails."""
-MAX_DEFINITION_BYTES = 24 * 1024
 MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
 MAX_SHARE = 255
@@ -39,26 +38,6 @@ USER_TAG = "runfleet:user"
 DIGEST_TAG = "runfleet:image-digest"
 """A job's tag that says which image exactly it runs, whatever the tag of the image means later."""
 _IMAGE = re.compile(r"[A-Za-z0-9:/._@#-]{1,255}")
-_JOB_NAME_LENGTH = 128
-
-Request = dict[str, Any]
-
-
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A job definition, named by the digest of its content: equal content is registered once.
-
-    The image counts there as it was asked for. What its tag has meant makes revisions, so that who
-    asks for the name learns whether anybody can have sent this before, whatever it meant then.
-    """
-
-    name: str
-    request: Request
-    """RegisterJobDefinition's parameters."""
-
-    @property
-    def image(self) -> str:
-        """What its jobs run."""
-        return str(self.request["containerProperties"]["image"])
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,17 +113,10 @@ def plan_submission(
     every_run = encode_spans(run_spans(experiment))
     wanted = every_run if runs is None else runs
 
-    constant = encode_grid(experiment) | dict(experiment.environment)
-    # For people, and no part of the identity: never in the definition.
-    own = {name: constant.pop(name) for name in FOR_PEOPLE if name in constant}
-    # The grid travels with the job while it is short, so that experiments share a definition.
-    room = MAX_OVERRIDES - _overrides_length(own | constant | encode_runs(""))
-    inline = room >= min(len(wanted), len(every_run))
-    if not inline:
-        room = MAX_OVERRIDES - _overrides_length(own | encode_runs(""))
+    shared = _share_out(experiment, min(len(wanted), len(every_run)))
     image = pin(experiment.image, digest) if digest else experiment.image
-    definition = _definition(experiment, fleet, resources, {} if inline else constant, image)
-    pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=room)
+    definition = define(experiment, fleet, resources, shared.definition, image)
+    pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=shared.room)
     tags = _job_tags(experiment, fleet, user, digest)
     share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
@@ -165,7 +137,7 @@ def plan_submission(
                 chunk=chunk,
                 runs=piece,
                 queue_arn=queue.arn,
-                environment=own | (constant if inline else {}) | encode_runs(piece),
+                environment=shared.job | encode_runs(piece),
                 tags=tags,
                 share=share,
                 tries=tries,
@@ -176,6 +148,27 @@ def plan_submission(
     )
 
 
+class _Shared(msgspec.Struct, frozen=True):
+    """Variables of the definition and of each job, and the letters a job has left for its runs."""
+
+    definition: dict[str, str]
+    job: dict[str, str]
+    room: int
+
+
+def _share_out(experiment: Experiment, shortest: int) -> _Shared:
+    """The grid travels with the job while it and `shortest` letters of runs have room there, so
+    that experiments share a definition.
+    """
+    constant = encode_grid(experiment) | dict(experiment.environment)
+    # For people, and no part of the identity: never in the definition.
+    own = {name: constant.pop(name) for name in FOR_PEOPLE if name in constant}
+    room = MAX_OVERRIDES - _overrides_length(own | constant | encode_runs(""))
+    if room >= shortest:
+        return _Shared({}, own | constant, room)
+    return _Shared(constant, own, MAX_OVERRIDES - _overrides_length(own | encode_runs("")))
+
+
 def pinned_digest(requests: Iterable[Request]) -> str | None:
     """The digest with which an experiment's jobs were sent first: all its runs have one image."""
     for request in requests:
@@ -183,33 +176,6 @@ def pinned_digest(requests: Iterable[Request]) -> str | None:
         if digest:
             return str(digest)
     return None
-
-
-def job_name(identity: str, number: int, chunk: int, label: str) -> str:
-    """The Batch job's name: by its beginning a lost answer is looked up, its end is for people."""
-    return f"{job_name_prefix(identity, number)}{chunk}-{slug(label)}"[:_JOB_NAME_LENGTH].rstrip(
-        "-"
-    )
-
-
-def job_chunk(name: str) -> int:
-    """The chunk that a job of that name has; what people read in the name plays no part."""
-    return int(name.split("-")[2])
-
-
-def job_number(name: str) -> int:
-    """Likewise the submission that it belongs to."""
-    return int(name.split("-")[1])
-
-
-def job_name_prefix(identity: str, number: int | None = None) -> str:
-    """What the names of an experiment's jobs begin with; with `number`, of one submission's."""
-    return f"{identity}-" if number is None else f"{identity}-{number}-"
-
-
-def slug(text: str) -> str:
-    """`text` in the letters that Batch takes in a name: letters, digits, `-` and `_`."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
 
 
 def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
@@ -237,79 +203,6 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
             )
 
 
-def _definition(
-    experiment: Experiment,
-    fleet: Fleet,
-    resources: JobResources,
-    environment: dict[str, str],
-    image: str,
-) -> Definition:
-    requirements = [
-        {"type": "VCPU", "value": str(resources.vcpus)},
-        {"type": "MEMORY", "value": str(resources.memory_mib)},
-    ]
-    if resources.gpus:
-        requirements.append({"type": "GPU", "value": str(resources.gpus)})
-    container: Request = {
-        "image": image,
-        "command": ["sh", "-c", script(), "runfleet"],
-        "jobRoleArn": fleet.job_role_arn,
-        "executionRoleArn": fleet.execution_role_arn,
-        "resourceRequirements": requirements,
-        # An init as PID 1 hands SIGTERM on to the training and reaps what it leaves behind.
-        "linuxParameters": {"initProcessEnabled": True, "sharedMemorySize": resources.shm_mib},
-        "logConfiguration": {
-            "logDriver": "awslogs",
-            "options": {"awslogs-group": fleet.log_group},
-        },
-    }
-    if experiment.folder:  # of the own machine: AWS takes the image's
-        container["workingDirectory"] = experiment.folder
-    if environment:
-        container["environment"] = _pairs(environment)
-    if experiment.secrets:
-        container["secrets"] = [
-            {"name": name, "valueFrom": fleet.secrets[name]} for name in experiment.secrets
-        ]
-    request: Request = {
-        "type": "container",
-        "platformCapabilities": ["EC2"],
-        "containerProperties": container,
-        "retryStrategy": _retry_strategy(experiment.retries + 1),
-        "propagateTags": True,
-        "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
-    }
-    if resources.timeout_s is not None:
-        request["timeout"] = {"attemptDurationSeconds": resources.timeout_s}
-    # Tags are no part of what runs: a team that renames one keeps its definitions.
-    content = {key: value for key, value in request.items() if key != "tags"}
-    content["containerProperties"] = {**container, "image": experiment.image}
-    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
-    name = f"runfleet-{slug(fleet.stack)[:90]}-{digest}"
-    request = {"jobDefinitionName": name, **request}
-    size = len(msgspec.json.encode(request))
-    if size > MAX_DEFINITION_BYTES:
-        raise Refused(
-            "grid-too-long",
-            f"the command, its parameters' values and the environment make a job definition of "
-            f"{size:,} bytes; AWS Batch takes {MAX_DEFINITION_BYTES:,}",
-            "keep long values in a file of the image and pass their names or numbers",
-        )
-    return Definition(name=name, request=request)
-
-
-def _retry_strategy(tries: int) -> Request:
-    return {
-        "attempts": tries,
-        # A lost machine is worth another try, a bug is not. No rule that matches means retry,
-        # so the last rule catches all.
-        "evaluateOnExit": [
-            {"onStatusReason": "Host EC2*", "action": "RETRY"},
-            {"onReason": "*", "action": "EXIT"},
-        ],
-    }
-
-
 def _job(
     *,
     name: str,
@@ -326,7 +219,7 @@ def _job(
     request: Request = {
         "jobName": name,
         "jobQueue": queue_arn,
-        "containerOverrides": {"environment": _pairs(environment)},
+        "containerOverrides": {"environment": pairs(environment)},
         "propagateTags": True,
         "tags": tags,
         **share,
@@ -334,7 +227,7 @@ def _job(
     if size > 1:  # an array has 2 children or more
         request["arrayProperties"] = {"size": size}
     if tries is not None:
-        request["retryStrategy"] = _retry_strategy(tries)
+        request["retryStrategy"] = retry_strategy(tries)
     if workers:  # of the own machine: AWS has max_vcpus of the queue
         request["workers"] = workers
     payload = len(msgspec.json.encode(request))
@@ -402,9 +295,5 @@ def _tag_value(text: str) -> str:
 
 def _overrides_length(environment: dict[str, str]) -> int:
     """Characters of what Batch makes of the overrides for ECS (RunTask, TaskOverride)."""
-    container = {"name": "default", "environment": _pairs(environment)}
+    container = {"name": "default", "environment": pairs(environment)}
     return len(json.dumps({"containerOverrides": [container]}, separators=(",", ":")))
-
-
-def _pairs(environment: dict[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in sorted(environment.items())]

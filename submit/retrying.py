@@ -13,17 +13,10 @@ import msgspec
 from submit.backends import Backend, Found
 from submit.errors import SubmitError, WrongUse
 from submit.fleet import Fleet
+from submit.job_names import job_chunk, job_name_prefix, job_number
 from submit.keeping import Details
 from submit.ledger import Ledger
-from submit.plan import (
-    DIGEST_TAG,
-    Submission,
-    job_chunk,
-    job_name_prefix,
-    job_number,
-    pinned_digest,
-    plan_submission,
-)
+from submit.plan import DIGEST_TAG, Submission, pinned_digest, plan_submission
 from submit.progress import Progress
 from submit.ranges import count_ranges, decode_ranges, encode_ranges
 from submit.records import INTENDED, Kept, Row

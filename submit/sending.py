@@ -13,9 +13,10 @@ import msgspec
 
 from submit.backends import Backend, Found, NotNow, Standing, Unclear
 from submit.errors import Refused, ServiceFailed
+from submit.job_names import job_chunk, job_name_prefix, job_number
 from submit.ledger import Ledger
 from submit.pace import Pace
-from submit.plan import Job, Submission, job_chunk, job_name_prefix, job_number
+from submit.plan import Job, Submission
 from submit.records import INTENDED, Fallback, Kept, Row, Scope
 from submit.session import Clock
 

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from submit.plan import Definition, Job
+from submit.definitions import Definition
+from submit.plan import Job
 from submit.states import RunState
 from submit.waiting import QueueFacts
 

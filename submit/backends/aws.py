@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from submit.backends import Found, JobStatus, LogLine, RunStatus, Standing
 from submit.backends.aws_errors import answered, answered_once
+from submit.definitions import Definition
 from submit.errors import ServiceFailed
-from submit.plan import DIGEST_TAG, USER_TAG, Definition, Job
+from submit.plan import DIGEST_TAG, USER_TAG, Job
 from submit.runside import RUNS_VARIABLE
 from submit.states import BATCH_STATES, CANCEL_REASON, OVER, RunState, may_be, run_state
 from submit.waiting import MachinesFacts, QueueFacts

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from submit.backends import Found, JobStatus, LogLine, RunStatus, Standing
+from submit.definitions import Definition
 from submit.errors import ServiceFailed
 from submit.fleet import LOCAL
 from submit.local import engine, logs
@@ -22,7 +23,7 @@ from submit.local.planning import with_key
 from submit.local.records import CANCELLED, CLAIMED, Attempt, Task
 from submit.local.store import Store
 from submit.local.wire import Attend, Line, Look, environment
-from submit.plan import Definition, Job
+from submit.plan import Job
 from submit.runside import PLAN_PREFIX
 from submit.states import RunState
 from submit.waiting import QueueFacts

@@ -9,10 +9,12 @@ import msgspec
 
 from submit.backends import Found, JobStatus, LogLine, NotNow, RunStatus, Unclear
 from submit.backends import Standing as Definable
+from submit.definitions import Definition
 from submit.errors import ServiceFailed
 from submit.experiment import Experiment
 from submit.fleet import Fleet, Queue
-from submit.plan import DIGEST_TAG, Definition, Job, Submission, job_name, plan_submission
+from submit.job_names import job_name
+from submit.plan import DIGEST_TAG, Job, Submission, plan_submission
 from submit.runside import RUNS_VARIABLE
 from submit.states import BATCH_STATES, CANCEL_REASON, OVER, RunState, may_be, run_state
 from submit.waiting import QueueFacts

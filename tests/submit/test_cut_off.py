@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from sandbox.testing import Running, running
-from submit.plan import job_chunk, job_number
+from submit.job_names import job_chunk, job_number
 from submit.ranges import decode_ranges
 from tests.sandbox.conftest import World as SandboxWorld
 from tests.sandbox.conftest import trust, until
