@@ -57,6 +57,22 @@ def large(world: World, account: Account) -> None:
     measure(world, f"cancel of {RUNS:,} runs", "cancel", "latest", "--yes")
 
 
+def first_time(world: World) -> None:
+    """A first submission, from one job to ten."""
+    for runs in (1, 10 * RUNS):
+        line = ("--image", "x", "--seeds", str(runs), "--", "sh", "-c", f"exec sleep {runs}", "x")
+        measure(
+            world,
+            f"first submit run of {runs:,} run{'s' * (runs > 1)}",
+            "run",
+            "--queue",
+            "q",
+            *line,
+        )
+        run(world.env, sys.executable, "-c", PROGRAM, "cancel", "latest", "--yes")
+        run(world.env, sys.executable, "-c", PROGRAM, "rm", "--force", "latest")
+
+
 def main() -> None:
     """All figures, in a sandbox that is gone afterwards."""
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}")
@@ -69,6 +85,7 @@ def main() -> None:
             own = {"RUNFLEET_FLEET": str(document), "RUNFLEET_HOME": str(folder / "home")}
             world.env = dict(world.env) | own
             large(world, account)
+            first_time(world)
             run(world.env, sys.executable, "-c", MANY)
             run(world.env, sys.executable, "-c", PROGRAM, "rm", "--force", "sh")
             measure(world, f"status of {EXPERIMENTS} experiments", "status", "--all")

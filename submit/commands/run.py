@@ -382,7 +382,10 @@ def _delivered(plan: api.Plan, delivery: Delivery) -> dict[str, Any]:
 def _print_delivery(session: api.Session, delivery: Delivery, *, again: bool) -> None:
     for jobs, how in (
         (delivery.sent, "sent"),
-        (delivery.adopted, "found in the queue, sent before from elsewhere"),
+        (
+            delivery.adopted,
+            "found in the queue, sent before, from elsewhere or by a line that was cut off",
+        ),
     ):
         if jobs:
             click.echo(f"{plural(jobs, 'job')} {how}")
