@@ -19,6 +19,8 @@ from submit.units import parse_count, parse_duration, parse_memory, parse_seeds,
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
 
+MENDED = "submit run -f FILE --dry-run, once it is mended"
+"""What to type next, where the file itself does not tell what was meant."""
 MAX_BYTES = 256 * 1024
 """A grid that AWS takes is a tenth of that; YAML is read at some 100 KB a second."""
 MAX_DEPTH = 8
@@ -50,7 +52,7 @@ class _File:
     def __init__(self, origin: str) -> None:
         self.origin = origin
 
-    def refuse(self, node: Node, message: str, path: str, hint: str = "") -> NoReturn:
+    def refuse(self, node: Node, message: str, path: str, hint: str = MENDED) -> NoReturn:
         where = f"{self.origin}:{node.start_mark.line + 1}: "
         raise WrongUse("experiment-file", f"{where}{path + ': ' if path else ''}{message}", hint)
 
@@ -240,7 +242,7 @@ def _compose(text: bytes, file: _File) -> Node | None:
         raise WrongUse(
             "experiment-file",
             f"{file.origin}{line}: {problem}",
-            "submit run -f FILE --dry-run, once it is mended",
+            MENDED,
         ) from err
     except (yaml.YAMLError, ValueError, OverflowError) as err:
         # ValueError: PyYAML lets through what int() and chr() say of absurd escapes and versions.
@@ -249,7 +251,7 @@ def _compose(text: bytes, file: _File) -> Node | None:
         raise WrongUse(
             "experiment-file",
             f"{file.origin}:{at}: no YAML: {what}",
-            "submit run -f FILE --dry-run, once it is mended",
+            MENDED,
         ) from err
 
 

@@ -7,7 +7,8 @@ process that dies between the two leaves a row "intended", and the next one does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -47,12 +48,10 @@ def look(submission: Submission, backend: Backend, clock: Clock) -> Look:
     """What stands of the submission's experiment in its queue. One call, and where the definition
     stands one more: where it does not, nobody has sent any of it.
     """
-    definitions = backend.definitions(submission.definition.name)
-    jobs = (
-        backend.find(submission.queue_arn, job_name_prefix(submission.experiment_id))
-        if definitions
-        else []
-    )
+    prefix = job_name_prefix(submission.experiment_id)
+    with _before_sending():
+        definitions = backend.definitions(submission.definition.name)
+        jobs = backend.find(submission.queue_arn, prefix) if definitions else []
     return Look(at=clock.time(), definitions=tuple(definitions), jobs=tuple(jobs))
 
 
@@ -159,21 +158,28 @@ def _prepare(
 ) -> tuple[str, dict[int, str]]:
     """The definition's ARN, and ids of jobs by chunk that stand in the queue already."""
     wanted = submission.definition
+    if seen is None or clock.time() - seen.at > LOOK_HOLDS_S:
+        seen = look(submission, backend, clock)
+    stood = [one for one in seen.definitions if one.image == wanted.image]
+    if stood:
+        definition = max(stood, key=lambda one: one.revision).arn
+        return definition, _by_chunk(seen.jobs, submission.number)
+    with _before_sending():
+        definition, ever = backend.register(wanted)
+        if ever and not seen.definitions:  # somebody was quicker, or it was deregistered
+            identity, number = submission.experiment_id, submission.number
+            return definition, _look(backend, submission.queue_arn, identity, number)
+    return definition, _by_chunk(seen.jobs, submission.number)
+
+
+@contextlib.contextmanager
+def _before_sending() -> Iterator[None]:
+    """What fails here says that nothing was sent."""
     try:
-        if seen is None or clock.time() - seen.at > LOOK_HOLDS_S:
-            seen = look(submission, backend, clock)
-        stood = [one for one in seen.definitions if one.image == wanted.image]
-        if stood:
-            definition = max(stood, key=lambda one: one.revision).arn
-        else:
-            definition, ever = backend.register(wanted)
-            if ever and not seen.definitions:  # somebody was quicker, or it was deregistered
-                identity, number = submission.experiment_id, submission.number
-                return definition, _look(backend, submission.queue_arn, identity, number)
+        yield
     except ServiceFailed as err:
         message = f"{err.message}\nnothing was sent"
         raise ServiceFailed(err.slug, message, err.hint) from err
-    return definition, _by_chunk(seen.jobs, submission.number)
 
 
 class _Sender:

@@ -190,3 +190,15 @@ def test_who_was_quicker_is_found_by_the_revision(
         api.send(theirs, planned(theirs))
     assert api.send(ours, plan).adopted == 1
     assert len(batch.jobs) == 1
+
+
+def test_a_look_that_fails_says_that_nothing_was_sent(
+    ours: api.Session, batch: FakeBatch, tag: Tag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def expired(_name: str) -> Any:
+        raise ServiceFailed("aws-expired", "the credentials have expired", "aws sso login")
+
+    monkeypatch.setattr(batch, "definitions", expired)
+    with pytest.raises(ServiceFailed, match="expired\nnothing was sent"):
+        planned(ours)
+    assert tag.asked == 1
