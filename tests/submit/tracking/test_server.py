@@ -192,7 +192,7 @@ def test_a_helper_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(server, "ENDS_WITHIN_S", 0.2)
     with subprocess.Popen(["sleep", "600"]) as stuck:
         monkeypatch.setattr(server, "_helper", lambda: stuck)
-        server._end_helper(lambda: [stuck.wait()].clear())
+        server._end_helper(stuck.communicate)
         assert stuck.returncode == -signal.SIGKILL
 
 
