@@ -104,6 +104,13 @@ def usable_memory_mib(nominal_mib: int) -> int:
     return min(nominal_mib * 95 // 100, nominal_mib - 256) - AGENT_MIB
 
 
+def why_not_on_batch(instance_type: InstanceType) -> str | None:
+    """Why Batch does not take this type, whatever its image; None if it does."""
+    if instance_type.arch.endswith("_mac"):
+        return "it is a Mac, and Batch runs Linux containers"
+    return _NOT_ON_BATCH.get(instance_type.family)
+
+
 def why_own_image(instance_type: InstanceType) -> str | None:
     """Why Batch's own images do not do for this type; None if they do."""
     if instance_type.family in _NO_BATCH_IMAGE:
@@ -119,6 +126,10 @@ def why_own_image(instance_type: InstanceType) -> str | None:
     return None
 
 
+# CreateComputeEnvironment answers with "Instance type can only be one of", and a list of the rest.
+_NOT_ON_BATCH = dict.fromkeys(
+    ("t1", "t2", "t3", "t3a", "t4g"), "Batch takes no burstable types"
+) | dict.fromkeys(("c1", "m1", "m2"), "Batch takes no types of the first generation")
 _NO_BATCH_IMAGE = {
     # Batch API reference, Ec2Configuration: ECS_AL2023 without A1, ECS_AL2023_NVIDIA for other
     # than Graviton and without p3 and g3.

@@ -10,7 +10,14 @@ from typing import Any
 
 import msgspec
 
-from infra.catalog import Catalog, InstanceType, nearest_types, why_no_type, why_own_image
+from infra.catalog import (
+    Catalog,
+    InstanceType,
+    nearest_types,
+    why_no_type,
+    why_not_on_batch,
+    why_own_image,
+)
 from infra.mistakes import Mistake, shown
 from infra.settings import NAMESPACE, Settings, TypeSettings
 from submit.fleet import queue_name
@@ -23,6 +30,13 @@ FLEX_SUFFIX = "-flex"
 """Of the queue that takes spot machines first and on-demand ones after them."""
 MAX_TAGS = 40
 """AWS takes 50 on a resource or a job; the rest is for this program's own."""
+_INSTEAD = {
+    "arm64": "c6g.medium",
+    "arm64_mac": "c6g.medium",
+    "x86_64": "c5a.large",
+    "x86_64_mac": "c5a.large",
+}
+"""Small types that Batch does take, by the architecture of one that it does not."""
 OWN_TAGS = ("stack", "queue")
 DEFAULT_TAGS = ("team", "project")
 """Set by this program unless the settings do."""
@@ -131,8 +145,8 @@ def _put_together(settings: Settings, item: TypeSettings, instance_type: Instanc
 def _impossible(choice: Choice, item: TypeSettings) -> Iterator[str]:
     """What AWS or Batch would refuse, or never start, for one instance type."""
     name = choice.instance_type.name
-    if choice.instance_type.arch.endswith("_mac"):
-        yield f"{name} is a Mac: Batch runs Linux containers; drop it"
+    if never := why_not_on_batch(choice.instance_type):
+        yield f"{name} can not be had: {never}; drop it, or take {_INSTEAD[choice.instance_type.arch]}"
         return
     reason = why_own_image(choice.instance_type)
     if reason and not choice.image_id:

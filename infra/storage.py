@@ -21,7 +21,11 @@ class ImageRepository(pulumi.ComponentResource):
             image_tag_mutability="MUTABLE",
             force_delete=plan.storage.empty_first,
             tags=plan.tags,
-            opts=_kept(self, plan.storage),
+            opts=pulumi.ResourceOptions.merge(
+                _kept(self, plan.storage),
+                # As `pulumi import` knows one that an earlier stack has left: of no component.
+                pulumi.ResourceOptions(aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]),
+            ),
         )
         ecr.LifecyclePolicy(
             "images",

@@ -32,6 +32,14 @@ MODULES = {
 }
 """Executable -> folder of its Go module under tools/, package."""
 
+COMMAND = """\
+#!/bin/sh
+# Activated or not: the language host takes the first Python on PATH.
+here=$(dirname "$(realpath "$0")")
+PATH="$here:$PATH" exec "$here/../../.pulumi-bin/pulumi" "$@"
+"""
+"""What `.venv/bin/pulumi` is."""
+
 GO_PLACES = ("/usr/local/go/bin",)
 """Where Go's own instructions put it, which not every PATH has."""
 
@@ -114,7 +122,12 @@ def link(choice: Choice, venv_bin: Path) -> None:
     for name in (*MODULES, EXEC_SCRIPT):
         place = venv_bin / name
         place.unlink(missing_ok=True)
-        if choice is not Choice.ON_PATH:
+        if choice is Choice.ON_PATH:
+            continue
+        if name == "pulumi":
+            place.write_text(COMMAND)
+            place.chmod(0o755)
+        else:
             place.symlink_to(Path("..", "..", ".pulumi-bin", name))
 
 

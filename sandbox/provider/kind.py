@@ -111,6 +111,8 @@ class Kind:
     def changes(self, old: Properties, new: Properties) -> list[str]:
         """The properties in which the inputs differ."""
         old, new = self.comparable(old), self.comparable(new)
+        if not new.get("region"):  # where it is, for all that the program says
+            old.pop("region", None)
         return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
 
     def replacements(self, old: Properties, new: Properties) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Account, Failed, Workshop
+from .conftest import Account, Failed, Stack, Workshop
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -48,3 +48,25 @@ def test_protected_then_retained_then_taken_back_and_deleted(
     stack.configure(**SETTINGS, storageOnDestroy="delete")
     with pytest.raises(Failed, match="RepositoryAlreadyExists"):
         stack.up()
+    stack.destroy()
+    taken_back(account, stack)
+    stack.destroy()
+    assert account.everything() - empty == {("bucket", bucket)}
+
+
+def taken_back(account: Account, stack: Stack) -> None:
+    """As the guide says: the very repository, and nothing left to do."""
+    before = created(account)
+    stack.run(
+        *("import", "aws:ecr/repository:Repository", "images", "runfleet/keeps", "--yes"),
+        *("--protect=false", "--generate-code=false", "--stack", stack.name),
+    )
+    assert stack.plan()["Repository images"] == "update"  # storageOnDestroy is not AWS's to know
+    stack.up()
+    assert created(account) == before
+    assert stack.plan() == {}
+
+
+def created(account: Account) -> object:
+    (found,) = account.sandbox.client("ecr").describe_repositories()["repositories"]
+    return found["createdAt"]

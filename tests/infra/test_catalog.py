@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from infra.catalog import image_type, nearest_types, parse_catalog, usable_memory_mib, why_own_image
+from infra.catalog import (
+    image_type,
+    nearest_types,
+    parse_catalog,
+    usable_memory_mib,
+    why_not_on_batch,
+    why_own_image,
+)
 from infra.data import instance_types_csv
 from submit.fleet import queue_name
 
@@ -88,10 +95,20 @@ def test_families_without_an_image_of_batch() -> None:
     }
 
 
+def test_families_that_batch_does_not_take() -> None:
+    """Those with CPU credits, and those that start no image of today."""
+    never = {t.family for t in CATALOG.values() if why_not_on_batch(t)}
+    assert never == {
+        *("t1", "t2", "t3", "t3a", "t4g"),
+        *("c1", "m1", "m2"),
+        *(family for family in {t.family for t in CATALOG.values()} if family.startswith("mac")),
+    }
+
+
 def test_families_without_spot() -> None:
-    none = {t.family for t in PLAIN if not t.spot}
-    assert all(re.match(r"t2$|u-|u7|hpc|trn2u$", family) for family in none)
-    assert {"t2", "hpc7g", "u-6tb1"} <= none
+    none = {t.family for t in PLAIN if not t.spot and not why_not_on_batch(t)}
+    assert all(re.match(r"u-|u7|hpc|trn2u$", family) for family in none)
+    assert {"hpc7g", "u-6tb1"} <= none
 
 
 @pytest.mark.parametrize(

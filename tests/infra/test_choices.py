@@ -83,14 +83,19 @@ def test_own_image_makes_any_type_possible() -> None:
         ("g4ad.xlarge", "no driver for its Radeon Pro V520"),
         ("inf2.xlarge", "no driver for its Inferentia2"),
         ("g6f.large", "a fraction of an NVIDIA L4, and Batch counts whole GPUs"),
-        ("mac2.metal", "is a Mac"),
+        ("mac2.metal", "it is a Mac, and Batch runs Linux containers; drop it, or take c6g.medium"),
         (TypeSettings(type="mac2.metal", image_id="ami-12345678"), "is a Mac"),
-        ("t2.nano", "sells no t2.nano as spot; write {type: t2.nano, spot: false}"),
+        ("t3.large", "Batch takes no burstable types; drop it, or take c5a.large"),
+        (TypeSettings(type="t2.micro", spot=False, image_id="ami-12345678"), "no burstable types"),
+        (
+            "hpc7g.4xlarge",
+            "sells no hpc7g.4xlarge as spot; write {type: hpc7g.4xlarge, spot: false}",
+        ),
         (TypeSettings(type="c5a.large", spot=False, on_demand=False), "neither a spot nor an"),
         (TypeSettings(type="c5a.large", max_vcpus=1), "has 2 vCPUs, its maxVcpus is 1"),
         ("m7i.metal-48xl", None),
         ("m8i.96xlarge", "384 vCPUs, the stack's maxVcpus is 256.*maxVcpus: 384}"),
-        (TypeSettings(type="t2.nano", spot=False), None),
+        (TypeSettings(type="hpc7g.4xlarge", spot=False), None),
     ],
 )
 def test_one_type(item: TypeSettings | str, told: str | None) -> None:

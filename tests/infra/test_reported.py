@@ -1,6 +1,6 @@
 """Settings that people of other tools have reported as bugs, and what becomes of them here.
 
-Numbers are of the issue trackers of terraform-provider-aws, terraform, aws-cdk and metaflow.
+Numbers are of the issue trackers of terraform-provider-aws, terraform, aws-cdk, metaflow and open-supply-hub.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ def told(**config: str) -> str:
         # aws-cdk 25562: P3, which Batch's images of today no longer run on.
         ({"instanceTypes": "p3.2xlarge"}, "needs an image of your own"),
         ({"instanceTypes": "g5g.xlarge"}, "needs an image of your own"),
+        # open-supply-hub 1058: Batch refuses them when all else stands already.
+        ({"instanceTypes": "t3.large,t3a.large"}, "Batch takes no burstable types"),
         # More vCPUs in one machine than all may have: RUNNABLE for ever.
         ({"instanceTypes": "p4d.24xlarge", "maxVcpus": "64"}, "none would start"),
         # A strategy for spot given to on-demand machines.

@@ -62,3 +62,9 @@ def test_the_lock_names_no_host() -> None:
     assert not re.search(r"^\s*-", LOCK.replace("    --hash", ""), re.MULTILINE), (
         "an option for pip"
     )
+
+
+def test_pulumi_makes_the_same_venv() -> None:
+    """Its own CLI, in a clone without .venv, makes one of requirements.txt and looks nowhere else."""
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["-r requirements.lock"]

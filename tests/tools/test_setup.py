@@ -125,13 +125,36 @@ def test_what_was_built_is_used_until_its_modules_change(
 def test_an_activated_venv_finds_what_was_built_and_only_that(
     pulumi_cli: ModuleType, tmp_path: Path
 ) -> None:
-    """With a CLI on PATH, links of an earlier set-up would hide it."""
+    """With a CLI on PATH, what an earlier set-up has put there would hide it."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     pulumi_cli.link(pulumi_cli.Choice.BUILT, tmp_path / ".venv" / "bin")
     link = tmp_path / ".venv" / "bin" / "pulumi"
-    assert link.parent.joinpath(link.readlink()).resolve() == tmp_path / ".pulumi-bin" / "pulumi"
+    host = link.with_name("pulumi-language-python")
+    assert host.parent.joinpath(host.readlink()).resolve() == tmp_path / ".pulumi-bin" / host.name
     pulumi_cli.link(pulumi_cli.Choice.ON_PATH, tmp_path / ".venv" / "bin")
     assert list((tmp_path / ".venv" / "bin").iterdir()) == []
+
+
+def test_what_was_built_runs_with_venv_though_it_is_not_activated(
+    pulumi_cli: ModuleType, tmp_path: Path
+) -> None:
+    own, built = tmp_path / ".venv" / "bin", tmp_path / ".pulumi-bin"
+    for folder in (own, built):
+        folder.mkdir(parents=True)
+    (built / "pulumi").write_text('#!/bin/sh\ncommand -v python3\necho "$@"\n')
+    (own / "python3").write_text("#!/bin/sh\n")
+    for program in (built / "pulumi", own / "python3"):
+        program.chmod(0o755)
+    pulumi_cli.link(pulumi_cli.Choice.BUILT, own)
+    (tmp_path / "elsewhere").symlink_to(own / "pulumi")
+    done = subprocess.run(
+        [tmp_path / "elsewhere", "up", "a b"],
+        env={"PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [str(own / "python3"), "up a b"]
 
 
 def set_up(folder: Path, path: Path, **env: str) -> subprocess.CompletedProcess[str]:
