@@ -40,6 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[Cell, ...] = ()
     exclude: tuple[Cell, ...] = ()
     image: str | None = None
+    nodes: int | None = None
     vcpus: int | None = None
     memory_mib: int | None = None
     gpus: int | None = None
@@ -89,6 +90,7 @@ def make_experiment(asked: Asked) -> Experiment:
         image=asked.image or "",
         resources=Resources(
             vcpus=asked.vcpus,
+            nodes=None if asked.nodes == 1 else asked.nodes,
             memory_mib=asked.memory_mib,
             gpus=asked.gpus,
             shm_mib=asked.shm_mib,

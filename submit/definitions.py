@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +16,9 @@ from submit.resources import JobResources
 from submit.runside import script
 
 MAX_DEFINITION_BYTES = 24 * 1024
+MAIN_NODE = 0
+ALL_NODES = "0:"
+"""From the first to the last (NodeRangeProperty, targetNodes)."""
 
 Request = dict[str, Any]
 
@@ -33,7 +37,14 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def image(self) -> str:
         """What its jobs run."""
-        return str(self.request["containerProperties"]["image"])
+        return image_of(self.request)
+
+
+def image_of(definition: Mapping[str, Any]) -> str:
+    """The image of a definition, as it is registered or described; the nodes of a job have one."""
+    nodes = definition.get("nodeProperties")
+    container = nodes["nodeRangeProperties"][0]["container"] if nodes else None
+    return str((container or definition["containerProperties"])["image"])
 
 
 def define(
@@ -49,9 +60,7 @@ def define(
     """
     container = _container(experiment, fleet, resources, environment, image)
     request: Request = {
-        "type": "container",
-        "platformCapabilities": ["EC2"],
-        "containerProperties": container,
+        **_kind(container, resources.nodes),
         "retryStrategy": retry_strategy(experiment.retries + 1),
         "propagateTags": True,
         "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
@@ -60,7 +69,7 @@ def define(
         request["timeout"] = {"attemptDurationSeconds": resources.timeout_s}
     # Tags are no part of what runs: a team that renames one keeps its definitions.
     content = {key: value for key, value in request.items() if key != "tags"}
-    content["containerProperties"] = {**container, "image": experiment.image}
+    content |= _kind({**container, "image": experiment.image}, resources.nodes)
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
     name = f"runfleet-{slug(fleet.stack)[:90]}-{digest}"
     request = {"jobDefinitionName": name, **request}
@@ -73,6 +82,26 @@ def define(
             "keep long values in a file of the image and pass their names or numbers",
         )
     return Definition(name=name, request=request)
+
+
+def _kind(container: Request, nodes: int) -> Request:
+    """A container, or the same on several nodes, of which the first is the main one: when it ends,
+    Batch ends the others.
+    """
+    if nodes == 1:
+        return {
+            "type": "container",
+            "platformCapabilities": ["EC2"],
+            "containerProperties": container,
+        }
+    return {
+        "type": "multinode",
+        "nodeProperties": {
+            "numNodes": nodes,
+            "mainNode": MAIN_NODE,
+            "nodeRangeProperties": [{"targetNodes": ALL_NODES, "container": container}],
+        },
+    }
 
 
 def _container(

@@ -27,13 +27,17 @@ _PLACEHOLDER = re.compile(r"\{(\{?)([A-Za-z][A-Za-z0-9_.-]*)\}(\}?)")
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one run asks for; None means the queue's default. Memory in MiB, time in seconds."""
+    """What one run asks for; None means the queue's default. Memory in MiB, time in seconds.
+
+    A run of several `nodes` gets all else on each of them.
+    """
 
     vcpus: int | None = None
     memory_mib: int | None = None
     gpus: int | None = None
     shm_mib: int | None = None
     timeout_s: int | None = None
+    nodes: int | None = None
 
 
 class Axis(msgspec.Struct, frozen=True, kw_only=True):

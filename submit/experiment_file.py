@@ -191,6 +191,7 @@ FIELDS: dict[str, tuple[str, Read]] = {
     "include": ("include", _cells),
     "exclude": ("exclude", _cells),
     "image": ("image", _one()),
+    "nodes": ("nodes", _one(parse_count("nodes", least=1))),
     "vcpus": ("vcpus", _one(parse_count("vCPUs", least=1))),
     "memory": ("memory_mib", _one(parse_memory)),
     "gpus": ("gpus", _one(parse_count("GPUs", least=0))),

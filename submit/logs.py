@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from submit.backends import Backend, LogLine
+from submit.errors import WrongUse
 from submit.experiment import Run
 from submit.keeping import Details
 from submit.progress import Progress
+from submit.ranges import decode_ranges
 from submit.runs import RunView, fetch_runs
 from submit.session import Session
 from submit.states import OVER, RunState
@@ -26,6 +28,31 @@ def tried(view: RunView, attempt: int | None) -> RunView:
     if attempt is None:
         return view
     return msgspec.structs.replace(view, streams=view.streams[attempt - 1 : attempt])
+
+
+def of_node(progress: Progress, view: RunView, backend: Backend, node: int | None) -> RunView:
+    """The run with the logs of that node (from 0) in its last job: one call; of None, its own.
+
+    Raises WrongUse when it has no such node, or has not been on one yet.
+    """
+    if node is None:
+        return view
+    jobs = [
+        row.job_id
+        for row in progress.rows
+        if row.stands and row.job_id and view.run.index in decode_ranges(row.runs)
+    ]
+    seen = backend.node(jobs[-1], node) if jobs else None
+    if seen is None:
+        nodes = progress.kept.experiment.resources.nodes or 1
+        raise WrongUse(
+            "no-such-node",
+            f"run {view.run.index} has no node {node}: it runs on {nodes}, from 0 on"
+            if node >= nodes
+            else f"of node {node} of run {view.run.index} nothing is known",
+            f"submit logs {progress.kept.id} --run {view.run.index}",
+        )
+    return msgspec.structs.replace(view, streams=seen.streams)
 
 
 def read_log(
@@ -54,6 +81,7 @@ def follow_logs(
     *,
     tail: int | None,
     attempt: int | None = None,
+    node: int | None = None,
     since_ms: int | None = None,
 ) -> Iterator[tuple[RunView, LogLine]]:
     """Each line of the runs, with the run as it was when the line came, until all have ended.
@@ -68,7 +96,7 @@ def follow_logs(
         backend = session.backend(progress.kept.scope)
         views = fetch_runs(progress, Details(session.ledger(), backend), runs)
         for view in views:
-            shown = tried(view, attempt)
+            shown = tried(of_node(progress, view, backend, node), attempt)
             for line in followed.new_lines(progress.kept.log_group, shown, backend):
                 yield view, line
         now = session.clock.time()

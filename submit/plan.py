@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from submit.checks import check_experiment
-from submit.definitions import Definition, Request, define, pairs, retry_strategy
+from submit.definitions import ALL_NODES, Definition, Request, define, pairs, retry_strategy
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import LOCAL, Fleet, Queue
@@ -116,7 +116,9 @@ def plan_submission(
     shared = _share_out(experiment, min(len(wanted), len(every_run)))
     image = pin(experiment.image, digest) if digest else experiment.image
     definition = define(experiment, fleet, resources, shared.definition, image)
-    pieces = split_ranges(wanted, most=MAX_ARRAY_SIZE, longest=shared.room)
+    # A job of several nodes can't be an array (User Guide, "Array jobs").
+    most = 1 if resources.nodes > 1 else MAX_ARRAY_SIZE
+    pieces = split_ranges(wanted, most=most, longest=shared.room)
     tags = _job_tags(experiment, fleet, user, digest)
     share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
@@ -142,6 +144,7 @@ def plan_submission(
                 share=share,
                 tries=tries,
                 workers=experiment.workers,
+                nodes=resources.nodes,
             )
             for chunk, piece in enumerate(pieces)
         ),
@@ -214,12 +217,13 @@ def _job(
     share: Request,
     tries: int | None,
     workers: int | None,
+    nodes: int,
 ) -> Job:
     size = count_ranges(runs)
     request: Request = {
         "jobName": name,
         "jobQueue": queue_arn,
-        "containerOverrides": {"environment": pairs(environment)},
+        **_overrides({"environment": pairs(environment)}, nodes),
         "propagateTags": True,
         "tags": tags,
         **share,
@@ -239,6 +243,13 @@ def _job(
             "keep long values in a file of the image and pass their names or numbers",
         )
     return Job(name=name, chunk=chunk, runs=runs, size=size, request=request)
+
+
+def _overrides(container: Request, nodes: int) -> Request:
+    if nodes == 1:
+        return {"containerOverrides": container}
+    every = {"targetNodes": ALL_NODES, "containerOverrides": container}
+    return {"nodeOverrides": {"nodePropertyOverrides": [every]}}
 
 
 def _job_tags(

@@ -161,16 +161,19 @@ def log(
     tail: int | None = None,
     *,
     attempt: int | None = None,
+    node: int | None = None,
     since: float | None = None,
 ) -> Iterator[LogLine]:
     """What a run has printed; with `tail` its last lines alone, with `attempt` that try's (from
-    1, over all jobs in which it was), with `since` what came after that time (seconds since 1970).
+    1, over all jobs in which it was), with `node` what one of its machines has (from 0; without, the
+    main one), with `since` what came after that time (seconds since 1970).
     """
-    from submit.logs import read_log, tried  # noqa: PLC0415 # not for a plan
+    from submit.logs import of_node, read_log, tried  # noqa: PLC0415 # not for a plan
 
     kept = progress.kept
     backend = session.backend(kept.scope)
-    return read_log(kept.log_group, tried(view, attempt), backend, tail, _ms(since))
+    shown = tried(of_node(progress, view, backend, node), attempt)
+    return read_log(kept.log_group, shown, backend, tail, _ms(since))
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +191,7 @@ def follow(
     states: Collection[RunState] = (),
     tail: int | None = None,
     attempt: int | None = None,
+    node: int | None = None,
     since: float | None = None,
 ) -> Followed:
     """The lines that the runs print, until all have ended; with `tail` the last ones alone of
@@ -213,6 +217,7 @@ def follow(
         chosen,
         tail=tail,
         attempt=attempt,
+        node=node,
         since_ms=_ms(since),
     )
     return Followed(runs=chosen, lines=lines)

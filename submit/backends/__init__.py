@@ -119,6 +119,11 @@ class Backend(Protocol):
     def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:
         """Those runs of a job: one call per 100."""
 
+    def node(self, job_id: str, node: int) -> RunStatus | None:
+        """A run of several nodes as that node of it has seen it: one call. None when there is no
+        such node, or the service has forgotten it.
+        """
+
     def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
         """The runs of an array that are in one of these states, brief or not: one call per 1,000
         and status of the service's. None when the service has forgotten the job.

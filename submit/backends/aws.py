@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from submit.backends import Found, JobStatus, LogLine, RunStatus, Standing
 from submit.backends.aws_errors import answered, answered_once
-from submit.definitions import Definition
+from submit.definitions import MAIN_NODE, Definition, image_of
 from submit.errors import ServiceFailed
 from submit.plan import DIGEST_TAG, USER_TAG, Job
 from submit.runside import RUNS_VARIABLE
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ComputeEnvironmentDetailTypeDef,
         JobDetailTypeDef,
         JobSummaryTypeDef,
+        KeyValuePairTypeDef,
     )
     from mypy_boto3_logs import CloudWatchLogsClient
 
@@ -48,7 +49,7 @@ class AwsBackend:
             Standing(
                 arn=one["jobDefinitionArn"],
                 revision=one["revision"],
-                image=one["containerProperties"]["image"],
+                image=image_of(one),
             )
             for page in pages
             for one in page["jobDefinitions"]
@@ -84,11 +85,15 @@ class AwsBackend:
         ]
 
     def poll(self, job_ids: Sequence[str]) -> dict[str, JobStatus]:
-        return {job["jobId"]: _job_status(job) for job in self._describe(job_ids)}
+        return {job["jobId"]: _job_status(job) for job in self._with_main_nodes(job_ids)}
 
     def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:
         ids = [f"{job_id}:{child}" for child in children] if size > 1 else [job_id]
-        return [_run_status(job) for job in self._describe(ids)]
+        return [_run_status(job) for job in self._with_main_nodes(ids)]
+
+    def node(self, job_id: str, node: int) -> RunStatus | None:
+        found = list(self._describe([f"{job_id}#{node}"]))
+        return _run_status(found[0]) if found else None
 
     def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
         found: list[RunStatus] = []
@@ -176,6 +181,18 @@ class AwsBackend:
             client.close()
         self._clients = {}
 
+    def _with_main_nodes(self, job_ids: Sequence[str]) -> list[JobDetailTypeDef]:
+        """The jobs; those of several nodes with what only their main node tells: how its container
+        ended, and where it has logged. One call more for 100 of these.
+        """
+        jobs = list(self._describe(job_ids))
+        several = {f"{job['jobId']}#{MAIN_NODE}": job for job in jobs if "nodeProperties" in job}
+        for main in self._describe(list(several)):
+            job = several[main["jobId"]]
+            job["container"] = main.get("container", {})
+            job["attempts"] = main.get("attempts", [])
+        return jobs
+
     def _describe(self, job_ids: Sequence[str]) -> Iterator[JobDetailTypeDef]:
         for some in _pieces(job_ids, DESCRIBE_AT_ONCE):
             yield from answered(self._batch().describe_jobs, jobs=list(some))["jobs"]
@@ -249,8 +266,7 @@ def _job_status(job: JobDetailTypeDef) -> JobStatus:
         one = run_state(status, reason)
         if count:
             counts[one] = counts.get(one, 0) + count
-    container = job.get("container", {})
-    environment = {pair["name"]: pair.get("value", "") for pair in container.get("environment", [])}
+    environment = {pair["name"]: pair.get("value", "") for pair in _environment(job)}
     return JobStatus(
         job_id=job["jobId"],
         over=state in OVER,
@@ -264,6 +280,14 @@ def _job_status(job: JobDetailTypeDef) -> JobStatus:
         owner=job.get("tags", {}).get(USER_TAG),
         digest=job.get("tags", {}).get(DIGEST_TAG),
     )
+
+
+def _environment(job: JobDetailTypeDef) -> Sequence[KeyValuePairTypeDef]:
+    """Of several nodes the first's stands for all."""
+    if "nodeProperties" in job:
+        node = job["nodeProperties"]["nodeRangeProperties"][0]
+        return node.get("container", {}).get("environment", [])
+    return job.get("container", {}).get("environment", [])
 
 
 def _listed_run(job: JobSummaryTypeDef) -> RunStatus:

@@ -38,7 +38,7 @@ CLEANRL_NAMES = frozenset(
 HEADINGS = {
     "What to run": "--file --seeds --env-ids --grid --zip --exclude --include",
     "Where": "--queue --fallback --after --retries --share --stack --fleet",
-    "What each run gets": "--vcpus --memory --gpus --shm --hours --env --secret",
+    "What each run gets": "--vcpus --memory --gpus --shm --hours --nodes --env --secret",
     "Image": "--image --no-image-check --build --push --archs",
     "Sending": "--dry-run --again --watch --name --tag",
     "Weights & Biases": "--wandb-project --wandb-entity --group",
@@ -128,6 +128,7 @@ def _asked(ctx: click.Context, given: dict[str, Any]) -> Asked:
         include=given["included"],
         exclude=given["excluded"],
         image=given["image"],
+        nodes=given["nodes"],
         vcpus=given["vcpus"],
         memory_mib=given["memory"],
         gpus=given["gpus"],

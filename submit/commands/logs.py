@@ -34,6 +34,11 @@ SHOWN_RUNS = 100
     "--attempt", type=Count(1), help="Only the try of that number, from 1.  [default: all]"
 )
 @click.option(
+    "--node",
+    type=Count(0),
+    help="Of runs on several machines: that machine's, from 0.  [default: the main one's]",
+)
+@click.option(
     "--since",
     metavar="TIME",
     help="Only what came after: 10m (ago), 2h, 2026-12-01T10:00.",
@@ -44,7 +49,7 @@ def command(experiment: str, since: str | None, follow: bool, **given: Any) -> i
     """Show what the runs of an experiment have printed; of several, each line with its run."""
     wanted = selection(given["runs"], given["seeds"], given["wheres"])
     states = [RunState(state) for state in given["states"]]
-    which = {"tail": given["tail"], "attempt": given["attempt"]}
+    which = {"tail": given["tail"], "attempt": given["attempt"], "node": given["node"]}
     with api.Session() as session:
         kept = api.find(session, experiment)
         which["since"] = parse_moment(since, session.clock.time()) if since else None

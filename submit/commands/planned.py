@@ -127,14 +127,15 @@ def _runs_text(experiment: Experiment) -> str:
 
 
 def _resources_text(has: JobResources, retries: int) -> str:
-    parts = [plural(has.vcpus, "vCPU"), f"{has.memory_mib:,} MiB of memory"]
+    parts = [f"{has.nodes:,} nodes, each with"] if has.nodes > 1 else []
+    parts += [plural(has.vcpus, "vCPU"), f"{has.memory_mib:,} MiB of memory"]
     if has.gpus:
         parts.append(plural(has.gpus, "GPU"))
     if has.timeout_s:
         parts.append(f"at most {seconds(has.timeout_s)}")
     if retries:
         parts.append(f"up to {plural(retries, 'more try', 'more tries')} if its machine is lost")
-    return ", ".join(parts)
+    return ", ".join(parts).replace("each with,", "each with")
 
 
 def _job_text(job: Job) -> str:

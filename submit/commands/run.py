@@ -25,7 +25,7 @@ from submit.commands.options import (
 )
 from submit.commands.planned import print_aws_cli, print_dry_run, print_summary, requests
 from submit.commands.text import INTERRUPTED, plural, progress_text, say, show_json
-from submit.errors import Refused, WrongUse
+from submit.errors import WrongUse
 from submit.experiment import run_count
 from submit.fleet import LOCAL
 from submit.grid import env_ids, parse_axis, parse_cell, parse_names, parse_values
@@ -151,6 +151,13 @@ TOGGLE: dict[str, Any] = {
     help="The longest that a try may take: 12, 1.5 or 90m.  [default: no limit]",
 )
 @click.option(
+    "--nodes",
+    "--num-nodes",
+    cls=Named,
+    type=Count(1),
+    help="Machines that one run takes together, each with all of this.  [default: 1]",
+)
+@click.option(
     "--env",
     "environment",
     multiple=True,
@@ -215,7 +222,6 @@ TOGGLE: dict[str, Any] = {
 @click.option("--wandb-key", metavar="KEY", hidden=True)
 @click.option("--exp-script", metavar="PATH", hidden=True)
 @click.option("--instance-type", metavar="TYPE", hidden=True)
-@click.option("--num-nodes", "nodes", type=Count(1), hidden=True)
 @stack_option
 @fleet_option
 @json_option
@@ -253,12 +259,6 @@ def _refuse_together(given: dict[str, Any], queue: str | None) -> None:
             raise WrongUse(
                 "only-local", f"--{option} is for the own machine: --queue local", "submit queues"
             )
-    if given["nodes"] and given["nodes"] > 1:
-        raise Refused(
-            "nodes",
-            f"{given['nodes']} nodes for one run: runfleet runs each on one machine",
-            "a queue with more GPUs a machine, and --gpus N: submit queues",
-        )
     if given["aws_cli"] and not given["dry_run"]:
         raise WrongUse("aws-cli", "--aws-cli says how a dry run is shown", "--dry-run --aws-cli")
     if given["aws_cli"] and given["as_json"]:
@@ -275,12 +275,13 @@ def _refuse_together(given: dict[str, Any], queue: str | None) -> None:
 def _without_queue(ctx: click.Context, asked: Asked, given: dict[str, Any]) -> int:
     """As CleanRL does without a provider, for whoever names an image."""
     image = asked.image or (CLEANRL_IMAGE if is_cleanrl(ctx) else "")
-    if given["provider"] or not image:
+    several = (asked.nodes or 1) > 1
+    if given["provider"] or not image or several:
         raise WrongUse(
             "no-queue",
             "no queue was named",
-            "submit queues, then submit run --queue QUEUE …; or --image IMAGE alone, for lines that "
-            "run it here in Docker",
+            "submit queues, then submit run --queue QUEUE …"
+            + ("" if several else "; or --image IMAGE alone, for lines that run it here in Docker"),
         )
     return cleanrl.show_docker(asked, given, image)
 

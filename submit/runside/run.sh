@@ -152,6 +152,16 @@ included || choose
 export RUNFLEET_RUN="$run"
 export WANDB_RUN_ID="$RUNFLEET_EXPERIMENT-$run" WANDB_RESUME=allow
 
+# Of a run on several machines: which of them this is, and where the main one listens, as torch and
+# torchrun read it. The main node alone is not told its address (AWS Batch User Guide).
+if [ "${AWS_BATCH_JOB_NUM_NODES:-1}" -gt 1 ]; then
+    export RUNFLEET_NODES="$AWS_BATCH_JOB_NUM_NODES" RUNFLEET_NODE="$AWS_BATCH_JOB_NODE_INDEX"
+    : "${MASTER_ADDR:=${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}}"
+    : "${MASTER_PORT:=29500}"
+    export MASTER_ADDR MASTER_PORT PET_MASTER_ADDR="$MASTER_ADDR" PET_MASTER_PORT="$MASTER_PORT"
+    export PET_NNODES="$RUNFLEET_NODES" PET_NODE_RANK="$RUNFLEET_NODE"
+fi
+
 set --
 label=${WANDB_NAME:-} argument='' rest=$RUNFLEET_PLAN_ARGV
 while [ -n "$rest" ]; do

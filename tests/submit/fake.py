@@ -206,6 +206,10 @@ class FakeBatch:
         assert size == len(job.children)
         return [self._run(job, child) for child in children]
 
+    def node(self, job_id: str, node: int) -> RunStatus | None:
+        del job_id, node  # none of its jobs has several
+        return None
+
     def children(self, job_id: str, states: Collection[RunState]) -> list[RunStatus]:
         job = self.jobs[job_id]
         assert len(job.children) > 1, "only an array has children"

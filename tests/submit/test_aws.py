@@ -28,11 +28,11 @@ pytestmark = pytest.mark.slow
 class World:
     """A fleet of one queue in a sandbox, and the environment that leads there."""
 
-    def __init__(self, sandbox: Any) -> None:
+    def __init__(self, sandbox: Any, **machines: Any) -> None:
         self.sandbox = sandbox
         made = SandboxWorld(sandbox)
         self.batch = made.batch
-        queue = made.queue("q", made.environment("ce"))
+        queue = made.queue("q", made.environment("ce", **machines))
         arn = made.queue_detail(queue)["jobQueueArn"]
         for role in ("job", "execution"):
             made.iam.create_role(

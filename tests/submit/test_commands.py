@@ -136,7 +136,12 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
         ((*RUN, "-f", "-", "--fleet", "-"), 2, "can't be both -f and --fleet", ""),
         ((*RUN, "--command", "a", "--", "b"), 2, "there are two commands", ""),
         ((*RUN, "--command", "'a"), 2, "is no command: no closing quotation", ""),
-        ((*RUN, "--num-nodes", "2", "--", "x"), 3, "runfleet runs each on one machine", ""),
+        (
+            (*RUN, "--num-nodes", "2", "--", "x"),
+            3,
+            "runs no job of several nodes",
+            "--queue c6g-medium",
+        ),
         ((*RUN, "--share", "a b", "--", "x"), 2, "is no share's name", "--share"),
         ((*RUN, "--share", "ab", "--", "x"), 3, "has no fair shares", "leave --share out"),
         ((*RUN, "--tag", "", "--", "x"), 2, "'' is no tag", ""),

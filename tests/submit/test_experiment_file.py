@@ -31,6 +31,7 @@ exclude:
   - env-id: Pong-v5
     seed: 2
 image: ghcr.io/lab/ppo:1.2
+nodes: 4
 vcpus: 2
 memory: 3GiB
 gpus: 1
@@ -72,6 +73,7 @@ def test_every_field() -> None:
         include=((("env-id", "Qbert-v5"), ("lr", "1e-5"), ("steps", "0x10"), ("on", "no")),),
         exclude=((("env-id", "Pong-v5"), ("seed", "2")),),
         image="ghcr.io/lab/ppo:1.2",
+        nodes=4,
         vcpus=2,
         memory_mib=3072,
         gpus=1,

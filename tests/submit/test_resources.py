@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +110,32 @@ def test_what_is_planned_fits_an_instance(
     assert 1 <= job.vcpus <= has.vcpus
     assert 4 <= job.memory_mib <= has.memory_mib
     assert 0 <= job.gpus <= has.gpus
+
+
+SPOT = msgspec.structs.replace(FLEET.queues["c5a-large"], spot=True)
+WITH_SPOT = msgspec.structs.replace(FLEET, queues={**FLEET.queues, "c5a-large-spot": SPOT})
+
+
+def test_each_of_several_nodes_is_a_whole_machine() -> None:
+    job = resolve_resources(Resources(nodes=2), FLEET, "g4dn-12xlarge")
+    assert (job.nodes, job.vcpus, job.memory_mib, job.gpus) == (2, 48, 186_000, 4)
+    job = resolve_resources(Resources(nodes=2), FLEET, "c5a-large")
+    assert (job.nodes, job.vcpus, job.memory_mib) == (2, 2, 3_860)
+    job = resolve_resources(Resources(nodes=2, gpus=1), FLEET, "g4dn-12xlarge")
+    assert (job.vcpus, job.gpus) == (12, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "slug", "hint"),
+    [
+        ("c5a-large-spot", 2, "nodes-on-spot", "--queue c5a-large"),
+        ("c5a-large", 1001, "too-many-nodes", "--nodes 1000"),
+        ("c5a-large", 129, "nodes-never-fit", "--nodes 128"),
+        ("g4dn-12xlarge", 6, "nodes-never-fit", "--nodes 5"),
+    ],
+)
+def test_nodes_that_batch_would_never_run(name: str, nodes: int, slug: str, hint: str) -> None:
+    with pytest.raises(Refused) as err:
+        resolve_resources(Resources(nodes=nodes), WITH_SPOT, name)
+    assert err.value.slug == slug
+    assert err.value.hint.startswith(hint)
