@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -114,12 +115,28 @@ def _asking(environ: Mapping[str, str], path: str) -> Iterator[Any]:
 
 
 def _end_helper(teardown: Callable[[], None]) -> None:
-    """Ends wandb's helper process, which may go on for ever asking a server that does not answer:
-    then it is left alone, and ends with this process.
+    """Ends wandb's helper process, by force when it goes on for ever asking a server that does not
+    answer.
     """
+    helper = _helper()
     ending = threading.Thread(target=teardown, daemon=True)
     ending.start()
     ending.join(ENDS_WITHIN_S)
+    if ending.is_alive() and helper:
+        helper.kill()
+        ending.join(ENDS_WITHIN_S)
+
+
+def _helper() -> subprocess.Popen[bytes] | None:
+    """The helper process of this one. wandb has no name of its own for it; where a later wandb keeps
+    it elsewhere, it goes on until this process ends.
+    """
+    from wandb.sdk import wandb_setup  # noqa: PLC0415 # loaded by then
+
+    found: Any = wandb_setup._singleton  # noqa: SLF001 # see above
+    for name in ("_connection", "_proc", "_process"):
+        found = getattr(found, name, None)
+    return found if isinstance(found, subprocess.Popen) else None
 
 
 def _in_words(err: Exception, path: str) -> Exception:

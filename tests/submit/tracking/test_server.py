@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -184,6 +185,23 @@ def test_who_can_not_be_asked(environ: dict[str, str], monkeypatch: pytest.Monke
     closed = environ | {"WANDB_BASE_URL": "http://127.0.0.1:9"}
     with pytest.raises(ServiceFailed, match="could not be asked"):
         server.fetch_tracked(closed, "lab/atari", ["crashed"])
+
+
+def test_a_helper_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is asked to end and does not: nobody waits for it, and it does not stay."""
+    monkeypatch.setattr(server, "ENDS_WITHIN_S", 0.2)
+    with subprocess.Popen(["sleep", "600"]) as stuck:
+        monkeypatch.setattr(server, "_helper", lambda: stuck)
+        server._end_helper(stuck.communicate)
+        assert stuck.returncode == -signal.SIGKILL
+
+
+def test_the_helper_is_where_it_is_looked_for(environ: dict[str, str]) -> None:
+    with server._asking(environ, "lab/atari"):
+        helper = server._helper()
+        assert helper
+        assert helper.poll() is None
+    assert helper.poll() is not None
 
 
 def test_numbers_alone_are_metrics() -> None:
