@@ -105,6 +105,10 @@ class StandingEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     stack: str
     queue: str
+    allocation_strategy: str = ""
+    own_service_role: bool = False
+    """Whether it works with another role than Batch's service-linked one."""
+    spot_fleet_role: bool = False
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,12 +9,8 @@ from typing import Any
 
 import pulumi_aws as aws
 
-from infra.mistakes import Mistake, Refused
 from infra.plans import Account, Image, Subnet
-from infra.settings import NAMESPACE, Settings
-
-VPC_KEY = f"{NAMESPACE}:vpcId"
-SUBNETS_KEY = f"{NAMESPACE}:subnetIds"
+from infra.settings import Settings
 
 
 class NoAnswer(Exception):
@@ -37,8 +33,8 @@ class NoAnswer(Exception):
 def fetch_account(settings: Settings, instance_types: Iterable[str]) -> Account:
     """What stands in the account and region that the provider is set up for.
 
-    Six calls, and one more per subnet and image. Raises Refused where the settings name what is not there,
-    NoAnswer where AWS does not say.
+    What the settings name and is not there is left out. Six calls, and one more per subnet and
+    image. Raises NoAnswer where AWS does not say.
     """
     identity = _ask(aws.get_caller_identity)
     partition = _ask(aws.get_partition)
@@ -57,56 +53,28 @@ def fetch_account(settings: Settings, instance_types: Iterable[str]) -> Account:
 
 def _fetch_network(settings: Settings) -> tuple[str, tuple[Subnet, ...]]:
     """The VPC and its subnets: those named, else all of the VPC named, else of the default one."""
-    if not settings.subnet_ids:
+    if settings.subnet_ids:
+        answers = [_ask(aws.ec2.get_subnet, id=n, or_none=True) for n in settings.subnet_ids]
+        found = [subnet for subnet in answers if subnet is not None]
+        vpc_id = settings.vpc_id or (found[0].vpc_id if found else "")
+    else:
         vpc_id = settings.vpc_id or _default_vpc()
         found = [_ask(aws.ec2.get_subnet, id=name) for name in _subnets_of(vpc_id)]
-    else:
-        found = _named_subnets(settings.subnet_ids)
-        vpc_id = settings.vpc_id or found[0].vpc_id
-    strangers = [
-        Mistake(
-            path=f"{SUBNETS_KEY}[{index}]",
-            problem=f"{subnet.id} lies in {subnet.vpc_id}, not in {vpc_id}; a fleet has one VPC",
-        )
-        for index, subnet in enumerate(found)
-        if subnet.vpc_id != vpc_id
-    ]
-    if strangers:
-        raise Refused(strangers)
-    return vpc_id, tuple(Subnet(id=s.id, zone=s.availability_zone) for s in found)
+    subnets = (Subnet(id=s.id, vpc_id=s.vpc_id, zone=s.availability_zone) for s in found)
+    return vpc_id, tuple(subnets)
 
 
 def _default_vpc() -> str:
     vpc = _ask(aws.ec2.get_vpc, default=True, or_none=True)
-    if vpc is None:
-        problem = f"the region has no default VPC; name one here, or subnets in {SUBNETS_KEY}"
-        command = f"pulumi config set {VPC_KEY} vpc-…"
-        raise Refused([Mistake(path=VPC_KEY, problem=problem, command=command)])
-    return str(vpc.id)
+    return "" if vpc is None else str(vpc.id)
 
 
 def _subnets_of(vpc_id: str) -> Sequence[str]:
+    if not vpc_id:
+        return ()
     in_vpc = aws.ec2.GetSubnetsFilterArgs(name="vpc-id", values=[vpc_id])
     ids: list[str] = _ask(aws.ec2.get_subnets, filters=[in_vpc]).ids
-    if not ids:
-        problem = f"the account has no VPC {vpc_id} with a subnet in this region"
-        raise Refused([Mistake(path=VPC_KEY, problem=problem)])
     return sorted(ids)
-
-
-def _named_subnets(subnet_ids: Sequence[str]) -> list[Any]:
-    found = [_ask(aws.ec2.get_subnet, id=name, or_none=True) for name in subnet_ids]
-    missing = [
-        Mistake(
-            path=f"{SUBNETS_KEY}[{index}]",
-            problem=f"the account has no subnet {subnet_id} in this region",
-        )
-        for index, (subnet_id, subnet) in enumerate(zip(subnet_ids, found, strict=True))
-        if subnet is None
-    ]
-    if missing:
-        raise Refused(missing)
-    return found
 
 
 def _fetch_zones(instance_types: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -123,22 +91,14 @@ def _fetch_zones(instance_types: Sequence[str]) -> dict[str, frozenset[str]]:
 
 
 def _fetch_images(settings: Settings) -> dict[str, Image]:
-    """The machine images that the settings name."""
+    """The machine images that the settings name, as far as there are such."""
     images: dict[str, Image] = {}
-    missing = []
-    for index, item in enumerate(settings.instance_types):
-        if item is None or item.image_id is None or item.image_id in images:
-            continue
-        wanted = aws.ec2.GetAmiFilterArgs(name="image-id", values=[item.image_id])
+    named = {item.image_id for item in settings.instance_types if item and item.image_id}
+    for image_id in sorted(named):
+        wanted = aws.ec2.GetAmiFilterArgs(name="image-id", values=[image_id])
         found = _ask(aws.ec2.get_ami, filters=[wanted], include_deprecated=True, or_none=True)
-        if found is None:
-            problem = f"there is no image {item.image_id} in this region that the account may start"
-            path = f"{NAMESPACE}:instanceTypes[{index}].imageId"
-            missing.append(Mistake(path=path, problem=problem))
-            continue
-        images[item.image_id] = _image(found)
-    if missing:
-        raise Refused(missing)
+        if found is not None:
+            images[found.id] = _image(found)
     return images
 
 

@@ -6,13 +6,14 @@ service-linked roles of Batch and EC2 Spot) is in no plan.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from infra import names
 from infra.catalog import image_type, usable_memory_mib
 from infra.choices import Choice
+from infra.ground import no_ground, subnets_for
 from infra.keeping import (
     plan_bucket,
     plan_publishing,
@@ -21,7 +22,7 @@ from infra.keeping import (
     plan_submitters,
     unpublishable,
 )
-from infra.mistakes import Mistake, Refused
+from infra.mistakes import Refused
 from infra.plans import (
     Account,
     ComputePlan,
@@ -58,23 +59,16 @@ def plan_fleet(
     project: str,
     secret_names: Collection[str] = (),
 ) -> FleetPlan:
-    """The fleet of `stack`. Raises Refused for what the account has against the choices: types
-    that no subnet's zone offers, images that do not fit.
-    """
+    """The fleet of `stack`. Raises Refused for all that the account has against it."""
     tags = {"team": stack, "project": project} | settings.tags | {"stack": stack}
-    subnets, nowhere = _subnets_by_type(choices, account)
     publishing = plan_publishing(stack, tags) if settings.publish else None
     mistakes = [
-        *nowhere,
-        *_wrong_images(settings, choices, account),
+        *no_ground(settings, choices, account),
         *unpublishable(settings, publishing),
     ]
     if mistakes:
         raise Refused(mistakes)
-    types = tuple(
-        _plan_type(settings, choice, account, subnets[choice.instance_type.name], stack, tags)
-        for choice in choices
-    )
+    types = tuple(_plan_type(settings, choice, account, stack, tags) for choice in choices)
     spot_fleet = any(compute.spot_fleet_role for t in types for compute in t.compute)
     log_group = _plan_log_group(settings, stack, tags)
     submitters = (
@@ -133,56 +127,6 @@ def fleet_document(
     )
 
 
-def _subnets_by_type(
-    choices: Iterable[Choice], account: Account
-) -> tuple[dict[str, tuple[str, ...]], list[Mistake]]:
-    """For each type the subnets in zones that offer it: Batch fails in the others."""
-    found: dict[str, tuple[str, ...]] = {}
-    mistakes = []
-    own_zones = sorted({subnet.zone for subnet in account.subnets})
-    for choice in choices:
-        name = choice.instance_type.name
-        zones = account.zones_by_type.get(name, frozenset())
-        found[name] = tuple(sorted(s.id for s in account.subnets if s.zone in zones))
-        if found[name]:
-            continue
-        if zones:
-            problem = (
-                f"{name} is offered in {', '.join(sorted(zones))} only, the subnets are in "
-                f"{', '.join(own_zones)}; add a subnet there to {NAMESPACE}:subnetIds, or drop {name}"
-            )
-        else:
-            problem = (
-                f"{account.region} does not offer {name}; drop it, or choose another aws:region"
-            )
-        mistakes.append(Mistake(path=f"{NAMESPACE}:instanceTypes", problem=problem))
-    return found, mistakes
-
-
-def _wrong_images(
-    settings: Settings, choices: Iterable[Choice], account: Account
-) -> Iterator[Mistake]:
-    """Machine images that would not boot, or not take the root volume that is asked for."""
-    for choice in choices:
-        if not choice.image_id:
-            continue
-        image, name = account.images[choice.image_id], choice.instance_type.name
-        path = f"{NAMESPACE}:instanceTypes"
-        if image.platform:
-            problem = f"{image.id} for {name} is an image for {image.platform}; a fleet runs Linux"
-            yield Mistake(path=path, problem=problem)
-        if image.arch != choice.instance_type.arch:
-            problem = (
-                f"{image.id} is an image for {image.arch}, {name} is {choice.instance_type.arch}; "
-                "name an image of that architecture"
-            )
-            yield Mistake(path=path, problem=problem)
-        if image.root_volume_gib > settings.root_volume_gib:
-            problem = f"{image.id} for {name} needs at least {image.root_volume_gib} GiB"
-            command = f"pulumi config set {NAMESPACE}:rootVolumeGib {image.root_volume_gib}"
-            yield Mistake(path=f"{NAMESPACE}:rootVolumeGib", problem=problem, command=command)
-
-
 def _plan_network(account: Account, stack: str, tags: dict[str, str]) -> NetworkPlan:
     # EC2 refuses names that begin with sg-, as a stack's may.
     before = f"{NAMESPACE}-"
@@ -215,7 +159,6 @@ def _plan_type(
     settings: Settings,
     choice: Choice,
     account: Account,
-    subnet_ids: tuple[str, ...],
     stack: str,
     tags: dict[str, str],
 ) -> TypePlan:
@@ -227,7 +170,7 @@ def _plan_type(
                 settings,
                 choice,
                 image.root_device if image else ROOT_DEVICE,
-                subnet_ids,
+                subnets_for(choice.instance_type.name, account),
                 stack,
                 tags,
                 spot=spot,

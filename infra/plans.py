@@ -11,6 +11,7 @@ from submit.fleet import Queue
 
 class Subnet(msgspec.Struct, frozen=True, kw_only=True):
     id: str
+    vpc_id: str
     zone: str
 
 
@@ -34,11 +35,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     dns_suffix: str
     vpc_id: str
+    """The one that the settings lead to; empty if the region has no default one."""
     subnets: tuple[Subnet, ...]
+    """Those that the settings name and that there are, else all of the VPC."""
     zones_by_type: Mapping[str, frozenset[str]]
     """Availability zones that offer an instance type."""
     images: Mapping[str, Image] = {}
-    """By id, those that the settings name."""
+    """By id, those that the settings name and that there are."""
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from infra.plan import fleet_document, plan_fleet
 from infra.plans import Account, FleetPlan, PublishingPlan
 from infra.publishing import Publishing, submitters_policy
 from infra.queues import Shared, TypeQueues, share_policy
+from infra.renewal import harmful, renewed, served
 from infra.roles import Roles
 from infra.secret_settings import read_secrets
 from infra.secrets import Secrets
@@ -61,11 +62,18 @@ def _check_account(
         look = Look(config, account=account.account, region=account.region)
         standing = look.standing()
         jobs = look.jobs(queue.name for queue in leaving(plan, standing))
+        harm = [
+            mistake
+            for setting, computes in renewed(plan, standing).items()
+            for mistake in harmful(
+                setting, look.jobs(queue.name for queue in served(plan, standing, computes))
+            )
+        ]
     except NotCounted as why:
         pulumi.log.warn(f"what stands in the account was not counted: {why}")
         return
     no_room = crowded(plan, standing)
-    fixed = unchangeable(plan, standing)
+    fixed = [*unchangeable(plan, standing), *harm]
     if fixed or (no_room and fail):
         raise Refused([*fixed, *no_room])
     for mistake in no_room:

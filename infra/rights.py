@@ -169,7 +169,6 @@ def _on_batch(scope: Scope) -> list[dict[str, Any]]:
                 "batch:DescribeJobDefinitions",
                 "batch:DescribeJobQueues",
                 "batch:DescribeJobs",
-                "batch:GetJobQueueSnapshot",
                 "batch:ListJobs",
             ],
             "Resource": "*",
@@ -184,7 +183,7 @@ def _on_batch(scope: Scope) -> list[dict[str, Any]]:
         {
             "Sid": "EndOwnJobs",
             "Effect": "Allow",
-            "Action": ["batch:CancelJob", "batch:TerminateJob"],
+            "Action": "batch:TerminateJob",
             "Resource": f"{batch}:job/*",
             "Condition": theirs,
         },

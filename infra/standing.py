@@ -48,11 +48,7 @@ class Look:
         environments = self._pages("describe_compute_environments", "computeEnvironments")
         queues = self._pages("describe_job_queues", "jobQueues")
         return Standing(
-            environments=tuple(
-                StandingEnvironment(name=e["computeEnvironmentName"], **_whose(e))
-                for e in environments
-                if e["status"] != "DELETED"
-            ),
+            environments=tuple(_environment(e) for e in environments if e["status"] != "DELETED"),
             queues=tuple(
                 StandingQueue(
                     name=q["jobQueueName"],
@@ -91,6 +87,17 @@ class Look:
 
     def _client(self, service: str) -> Any:
         return self._session.client(service)
+
+
+def _environment(detail: Mapping[str, Any]) -> StandingEnvironment:
+    resources = detail.get("computeResources", {})
+    return StandingEnvironment(
+        name=detail["computeEnvironmentName"],
+        allocation_strategy=resources.get("allocationStrategy", ""),
+        own_service_role="/aws-service-role/" not in detail.get("serviceRole", ""),
+        spot_fleet_role=bool(resources.get("spotIamFleetRole")),
+        **_whose(detail),
+    )
 
 
 def _whose(detail: Mapping[str, Any]) -> dict[str, str]:

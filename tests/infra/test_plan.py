@@ -35,8 +35,8 @@ ACCOUNT = Account(
     dns_suffix="amazonaws.com",
     vpc_id="vpc-12345678",
     subnets=(
-        Subnet(id="subnet-bbbbbbbb", zone="us-east-1b"),
-        Subnet(id="subnet-aaaaaaaa", zone="us-east-1a"),
+        Subnet(id="subnet-bbbbbbbb", vpc_id="vpc-12345678", zone="us-east-1b"),
+        Subnet(id="subnet-aaaaaaaa", vpc_id="vpc-12345678", zone="us-east-1a"),
     ),
     zones_by_type=dict.fromkeys(CATALOG, ALL_ZONES),
     images={

@@ -91,6 +91,9 @@ class Double(pulumi.runtime.Mocks):
         vpc, zone = SUBNETS[asked["id"]]
         return {"id": asked["id"], "vpcId": vpc, "availabilityZone": zone}
 
+    def get_ami(self, asked: dict[str, Any]) -> dict[str, Any]:
+        raise LookupError(f"no matching AMI found: {asked}")
+
     def get_instance_type_offerings(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert asked["locationType"] == "availability-zone"
         ((by, wanted),) = [(f["name"], f["values"]) for f in asked["filters"]]
@@ -421,7 +424,22 @@ def test_no_default_vpc(account: Double) -> None:
 
 def test_zones(account: Double) -> None:
     account.zones = ("us-east-1e",)
-    assert "offered in us-east-1e only" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
+    assert "offered in us-east-1e only" in refusal(ONE_TYPE)["runfleet:instanceTypes[0]"]
+
+
+def test_all_that_the_account_has_against_it_is_told_at_once(account: Double) -> None:
+    account.zones = ("us-east-1e",)
+    config = {
+        "runfleet:instanceTypes": '["c6g.medium", {"type": "c5a.large", "imageId": "ami-00000000"}]',
+        "runfleet:subnetIds": "subnet-00000000,subnet-aaaaaaaa,subnet-cccccccc",
+    }
+    assert list(refusal(config)) == [
+        "runfleet:instanceTypes[0]",
+        "runfleet:instanceTypes[1]",
+        "runfleet:instanceTypes[1].imageId",
+        "runfleet:subnetIds[0]",
+        "runfleet:subnetIds[2]",
+    ]
 
 
 OTHERS = Standing(
