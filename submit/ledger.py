@@ -9,7 +9,6 @@ every name under which something may stand in the queue. One row a job, not one 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import fcntl
 import sqlite3
 import sys
@@ -24,6 +23,7 @@ from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import Experiment
 from submit.history import History, decode_history, encode_history
 from submit.ledger_file import Foreign, connect, set_aside
+from submit.nearest import did_you_mean
 from submit.records import INTENDED, SENT, Fallback, Kept, Row, Scope
 from submit.states import RunState
 
@@ -274,9 +274,8 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 def _unknown(reference: str, kept: list[Kept]) -> WrongUse:
     names = ["latest", *(name for one in kept for name in (one.id, one.name) if name)]
-    near = difflib.get_close_matches(reference, names, n=3, cutoff=0.5)
     recent = ", ".join(f"{one.id} ({one.name})" if one.name else one.id for one in kept[:3])
-    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    guess = did_you_mean(reference, names, most=3)
     return WrongUse(
         "unknown-experiment",
         f"there is no experiment {reference!r}{guess} (the latest: {recent})",

@@ -35,8 +35,16 @@ def of_node(progress: Progress, view: RunView, backend: Backend, node: int | Non
 
     Raises WrongUse when it has no such node, or has not been on one yet.
     """
-    if node is None:
+    nodes = progress.kept.experiment.resources.nodes or 1
+    if node is None or (nodes == 1 and node == 0):
         return view
+    if node >= nodes:
+        has = f"it has {nodes}, from 0 to {nodes - 1}" if nodes > 1 else "it is on one machine"
+        raise WrongUse(
+            "no-such-node",
+            f"run {view.run.index} has no node {node}: {has}",
+            f"submit logs {progress.kept.id} --run {view.run.index}",
+        )
     jobs = [
         row.job_id
         for row in progress.rows
@@ -44,12 +52,9 @@ def of_node(progress: Progress, view: RunView, backend: Backend, node: int | Non
     ]
     seen = backend.node(jobs[-1], node) if jobs else None
     if seen is None:
-        nodes = progress.kept.experiment.resources.nodes or 1
         raise WrongUse(
-            "no-such-node",
-            f"run {view.run.index} has no node {node}: it runs on {nodes}, from 0 on"
-            if node >= nodes
-            else f"of node {node} of run {view.run.index} nothing is known",
+            "unseen-node",
+            f"of node {node} of run {view.run.index} nothing is known",
             f"submit logs {progress.kept.id} --run {view.run.index}",
         )
     return msgspec.structs.replace(view, streams=seen.streams)

@@ -19,10 +19,10 @@ def near_names(given: str, names: Sequence[str], *, most: int) -> list[str]:
     """Those names that one may have slipped from, the nearest first."""
     import difflib  # noqa: PLC0415 # only for a slip
 
-    return difflib.get_close_matches(given, names, n=most, cutoff=0.6)
+    return difflib.get_close_matches(given, list(dict.fromkeys(names)), n=most, cutoff=0.6)
 
 
-def did_you_mean(given: str, names: Sequence[str]) -> str:
+def did_you_mean(given: str, names: Sequence[str], *, most: int = 1) -> str:
     """`; did you mean …?`, or nothing when no name is near."""
-    near = near_names(given, names, most=1)
+    near = near_names(given, names, most=most)
     return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -19,7 +19,7 @@ from submit.experiment import Experiment, experiment_id, run_spans
 from submit.fleet import LOCAL, Fleet, Queue
 from submit.images.names import pin
 from submit.job_names import job_name
-from submit.nearest import near_names
+from submit.nearest import did_you_mean, near_names
 from submit.ranges import count_ranges, encode_spans, split_ranges
 from submit.resources import JobResources, resolve_resources
 from submit.runside import FOR_PEOPLE, encode_grid, encode_runs
@@ -78,8 +78,8 @@ def find_queue(fleet: Fleet, name: str) -> Queue:
     """
     if name in fleet.queues:
         return fleet.queues[name]
-    near = near_names(name, list(fleet.queues), most=3)
-    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    near = near_names(name, list(fleet.queues), most=1)
+    guess = did_you_mean(name, list(fleet.queues), most=3)
     raise WrongUse(
         "unknown-queue",
         f"the stack {fleet.stack} has no queue {name!r}{guess}\n"

@@ -11,6 +11,7 @@ import click
 
 from submit.commands.text import INTERRUPTED
 from submit.errors import SubmitError
+from submit.nearest import did_you_mean
 
 VERBS = {
     "run": "Submit an experiment: a command over a grid of parameters and seeds.",
@@ -40,10 +41,7 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            import difflib  # noqa: PLC0415 # only for a slip
-
-            near = difflib.get_close_matches(cmd_name, VERBS, n=1)
-            guess = f"; did you mean {near[0]}?" if near else ""
+            guess = did_you_mean(cmd_name, list(VERBS), most=2)
             ctx.fail(f"there is no verb {cmd_name!r}{guess}")
         command: click.Command = import_module(f"submit.commands.{cmd_name}").command
         return command

@@ -89,7 +89,7 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said", "hint"),
     [
-        (("rnu",), 2, "there is no verb 'rnu'; did you mean run?", "submit --help"),
+        (("rum",), 2, "there is no verb 'rum'; did you mean rm or run?", "submit --help"),
         ((*RUN,), 2, "no command to run was given", "-- python train.py"),
         ((*RUN, "--"), 2, "no command to run was given", "-- python train.py"),
         (

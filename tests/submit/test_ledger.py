@@ -119,7 +119,7 @@ def test_find(tmp_path: Path, reference: str, found: str) -> None:
     ("reference", "said"),
     [
         ("bb", "'bb' could be any of bbcc, bbdd"),
-        ("ppp", "there is no experiment 'ppp'; did you mean ppo"),
+        ("ppp", "there is no experiment 'ppp'; did you mean ppo? (the latest"),
         ("lates", "did you mean latest"),
         ("", "there is no experiment ''"),
     ],

@@ -81,7 +81,7 @@ def test_runs_on_two_machines(world: World, tmp_path: Path) -> None:
             assert lines == [f"node 0 of 2, seed {seed}, rank 0/2"]
             other = [line.text for line in api.log(session, progress, view, node=1)]
             assert other == [f"node 1 of 2, seed {seed}, rank 1/2"]
-        with pytest.raises(WrongUse, match="run 0 has no node 2: it runs on 2, from 0 on"):
+        with pytest.raises(WrongUse, match="run 0 has no node 2: it has 2, from 0 to 1"):
             list(api.log(session, progress, views[0], node=2))
         # The same again is found, and sent by nobody twice.
         again = api.send(session, api.plan(session, experiment(), "q"))
@@ -101,3 +101,14 @@ def test_the_main_node_decides(world: World, tmp_path: Path) -> None:
     with world.session(elsewhere) as session:
         adopted = api.send(session, api.plan(session, experiment(status=3), "q"))
         assert (adopted.sent, adopted.adopted) == (0, 2)
+
+
+@pytest.mark.slow
+def test_a_run_on_one_machine_has_the_node_0(world: World, tmp_path: Path) -> None:
+    with world.session(tmp_path) as session:
+        alone = Experiment(command=("echo", "alone"), image="busybox")
+        progress = api.wait(session, api.send(session, api.plan(session, alone, "q")).kept)
+        (view,) = api.runs(session, progress)
+        assert [one.text for one in api.log(session, progress, view, node=0)] == ["alone"]
+        with pytest.raises(WrongUse, match="run 0 has no node 1: it is on one machine"):
+            list(api.log(session, progress, view, node=1))
