@@ -311,9 +311,9 @@ def _may_list(bucket_arn: str, prefix: str) -> dict[str, Any]:
 def _trust(kind: Kind, account: Account) -> str:
     """Who may take the role: the service, and for this account alone.
 
-    ECS, Batch and EC2 Spot Fleet say for whom they ask; without the condition they could be made
-    to ask for this role for another account (IAM guide, "Confused deputy"). EC2 does not say it,
-    and has another name in some partitions.
+    ECS and Batch say for whom they ask; without the condition they could be made to ask for this
+    role for another account (IAM guide, "Confused deputy"). EC2 does not say it, and has another
+    name in some partitions; that EC2 Spot Fleet says it stands nowhere.
     """
     is_ec2 = kind is INSTANCE
     statement: dict[str, Any] = {
@@ -323,7 +323,7 @@ def _trust(kind: Kind, account: Account) -> str:
         },
         "Action": "sts:AssumeRole",
     }
-    if not is_ec2:
+    if kind not in {INSTANCE, SPOT_FLEET}:
         statement["Condition"] = {"StringEquals": {"aws:SourceAccount": account.account}}
     return _policy(statement)
 
