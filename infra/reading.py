@@ -195,7 +195,16 @@ def _read_text(kind: inspect.StrType, raw: object) -> tuple[object, str, str]:
     text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
     if isinstance(text, str) and (not kind.pattern or re.fullmatch(kind.pattern, text)):
         return text, "", ""
-    return _UNREADABLE, "a text", ""
+    return _UNREADABLE, "a text", _repaired(text, kind.pattern or "")
+
+
+def _repaired(text: object, pattern: str) -> str:
+    """The text as it may have been meant, if that is allowed: in lower case, between slashes."""
+    if not isinstance(text, str):
+        return ""
+    bare = text.strip()
+    guesses = (bare, bare.lower(), f"/{bare.strip('/')}/")
+    return next((guess for guess in guesses if guess and re.fullmatch(pattern, guess)), "")
 
 
 def _whole(raw: object) -> int | None:

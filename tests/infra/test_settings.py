@@ -250,3 +250,19 @@ def test_page_on_settings_is_current() -> None:
     assert page == settings_page(declared)
     members = [field.encode_name for field in msgspec.structs.fields(TypeSettings)]
     assert all(f"| `{key}` |" in page for key in [*declared, *members])
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "nearest"),
+    [
+        ("rolePath", "teams/rl", "/teams/rl/"),
+        ("vpcId", "VPC-1234ABCD", "vpc-1234abcd"),
+        ("image", " python:3.12 ", "python:3.12"),
+        ("vpcId", "vpc-1", ""),
+        ("vpcId", " ", ""),
+    ],
+)
+def test_texts_that_are_nearly_right(key: str, text: str, nearest: str) -> None:
+    _, (mistake,) = read_settings({f"runfleet:{key}": text})
+    assert mistake.command == (f"pulumi config set runfleet:{key} {nearest}" if nearest else "")
+    assert mistake.problem.endswith(f"; nearest: {nearest}") == bool(nearest)
