@@ -39,7 +39,7 @@ class _Verbs(click.Group):
         del ctx
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in VERBS:
             guess = did_you_mean(cmd_name, list(VERBS), most=2)
             ctx.fail(f"there is no verb {cmd_name!r}{guess}")
@@ -59,6 +59,11 @@ class _Verbs(click.Group):
             # Whoever read has gone: no more to say, also not when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
+        except click.UsageError as err:
+            verb = ctx.invoked_subcommand
+            if err.ctx is None and verb:  # click does not always say where a line was wrong
+                err.ctx = click.Context(self.get_command(ctx, verb), ctx, verb)
+            raise
         return result
 
 

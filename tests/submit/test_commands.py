@@ -90,6 +90,8 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
     ("words", "code", "said", "hint"),
     [
         (("rum",), 2, "there is no verb 'rum'; did you mean rm or run?", "submit --help"),
+        (("results", "x", "--csv"), 2, "'--csv' requires an argument", "submit results --help"),
+        (("status", "x", "--wat"), 2, "No such option '--wat'", "submit status --help"),
         ((*RUN,), 2, "no command to run was given", "-- python train.py"),
         ((*RUN, "--"), 2, "no command to run was given", "-- python train.py"),
         (
