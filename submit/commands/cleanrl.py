@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from submit.commands.text import plural, say
 from submit.docker_lines import HEADER, KEY, iter_docker_lines
 from submit.errors import ServiceFailed, SubmitError, WrongUse
 from submit.experiment import Experiment, run_count
-from submit.fleet import Fleet
+from submit.fleet import LOCAL, Fleet
 from submit.tracking.wanted import wandb_secret
 
 
@@ -43,9 +43,21 @@ def find_queue(session: api.Session, asked: Asked, given: dict[str, Any]) -> str
     return queue
 
 
-def with_key(session: api.Session, experiment: Experiment, given: dict[str, Any]) -> Experiment:
-    """The experiment with the key of W&B among its secrets, where submit_exp would give it one:
-    here it is the stack's, and never the one on the line.
+def environment(asked: Asked, given: dict[str, Any]) -> Mapping[str, str]:
+    """The shell's; on the own machine with the line's key of W&B, as if it had been exported."""
+    key = given["wandb_key"]
+    if not key or LOCAL not in {asked.queue, given["job_queue"]}:
+        return os.environ
+    from submit.tracking.keys import checked_key  # noqa: PLC0415 # rarely
+
+    return {**os.environ, KEY: checked_key(key, "--wandb-key")}
+
+
+def with_key(
+    session: api.Session, experiment: Experiment, queue: str, given: dict[str, Any]
+) -> Experiment:
+    """The experiment with the key of W&B among its secrets, where submit_exp would give it one: on
+    AWS it is the stack's, and never the one on the line.
 
     Raises WrongUse when the line's key stands in the experiment too, Refused when the stack has none.
     """
@@ -53,11 +65,17 @@ def with_key(session: api.Session, experiment: Experiment, given: dict[str, Any]
     _refuse_key_within(experiment, key)
     if not (key or given["provider"]):
         return experiment
+    if queue == LOCAL:
+        return _with_secret(experiment) if key else experiment
     fleet = api.queues(session)
     if key:
         wandb_secret(fleet)  # refuses a stack without
         say(f"the key of W&B is the stack's secret {KEY}; the one on the line was not used")
-    if KEY not in fleet.secrets or KEY in experiment.secrets:
+    return _with_secret(experiment) if KEY in fleet.secrets else experiment
+
+
+def _with_secret(experiment: Experiment) -> Experiment:
+    if KEY in experiment.secrets:
         return experiment
     return msgspec.structs.replace(experiment, secrets=(*experiment.secrets, KEY))
 

@@ -234,7 +234,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     asked = ask(ctx, given)
     _refuse_together(given, asked.queue)
-    with api.Session(fleet=given["fleet"], stack=given["stack"]) as session:
+    environ = cleanrl.environment(asked, given)
+    with api.Session(fleet=given["fleet"], stack=given["stack"], environ=environ) as session:
         queue = cleanrl.find_queue(session, asked, given)
         if given["build"]:
             asked = cleanrl.build(session, asked, given)
@@ -242,7 +243,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
                 return 0
         if queue is None:
             return _without_queue(ctx, asked, given)
-        experiment = cleanrl.with_key(session, make_experiment(asked), given)
+        experiment = cleanrl.with_key(session, make_experiment(asked), queue, given)
         fallback = fallback_of(asked.fallback, asked.after)
         plan = api.plan(session, experiment, queue, fallback)
         if given["again"]:

@@ -67,3 +67,25 @@ def test_options_of_the_own_machine_are_no_others(
 def test_nobody_falls_back_from_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command([*RUN, "--fallback", "c5-large", "--", "true"]) == 2
     assert "nothing to fall back from" in capsys.readouterr().err
+
+
+def test_the_key_of_the_line_is_the_runs_environment_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    key = "0123456789" * 4
+    line = [*RUN[:-1], "--wandb-key", key, "--foreground", "--"]
+    check = f'[ "$WANDB_API_KEY" = "{key[:20]}""{key[20:]}" ]'
+    assert run_command([*line, "sh", "-c", check]) == 0, capsys.readouterr()
+    assert key not in "".join(capsys.readouterr())
+    kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if key.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("key", ["hunter2", "a b" * 20])
+def test_a_key_that_is_none_is_told(capsys: pytest.CaptureFixture[str], key: str) -> None:
+    assert run_command([*RUN, "--wandb-key", key, "--", "true"]) == 2
+    err = capsys.readouterr().err
+    assert "--wandb-key is no key of Weights & Biases" in err
+    assert key not in err
