@@ -59,7 +59,8 @@ class LocalBackend:
     def register(self, definition: Definition) -> tuple[str, bool]:
         container = definition.request["containerProperties"]
         if container["image"]:
-            found = engine.find_engine(self._environ)
+            found = engine.choose_engine(self._environ)
+            self._environ = {**self._environ, engine.ENGINE: found.name}
             self._images[definition.name] = engine.bring_image(
                 found, container["image"], self._environ
             )

@@ -15,6 +15,8 @@ import msgspec
 from submit.errors import Refused, ServiceFailed
 from submit.local.records import Attempt, Seat, Task
 
+ENGINE = "RUNFLEET_ENGINE"
+"""The variable that says which of them is meant."""
 _ENGINES = ("docker", "podman")
 _BUNDLE = "runfleet"
 
@@ -31,14 +33,33 @@ class Engine(msgspec.Struct, frozen=True):
 
 
 def find_engine(environ: Mapping[str, str]) -> Engine:
-    """The engine of this machine. Raises Refused when there is none."""
-    for name in _ENGINES:
-        path = shutil.which(name, path=environ.get("PATH"))
-        if path:
-            return Engine(path)
+    """The engine that RUNFLEET_ENGINE names, or the first that there is.
+
+    Raises Refused when there is none.
+    """
+    return _engines(environ)[0]
+
+
+def choose_engine(environ: Mapping[str, str]) -> Engine:
+    """The engine for new runs: of two the first that answers. Raises Refused when there is none."""
+    found = _engines(environ)
+    return next((one for one in found[:-1] if _is_up(one, environ)), found[-1])
+
+
+def _engines(environ: Mapping[str, str]) -> list[Engine]:
+    named = environ.get(ENGINE)
+    if named and named not in _ENGINES:
+        raise Refused(
+            "engine", f"{ENGINE} is {named}, which is no engine", f"export {ENGINE}=podman"
+        )
+    names = (named,) if named else _ENGINES
+    paths = [shutil.which(name, path=environ.get("PATH")) for name in names]
+    found = [Engine(path) for path in paths if path]
+    if found:
+        return found
     raise Refused(
         "no-engine",
-        "an image was named, and this machine has neither docker nor podman",
+        f"an image was named, and this machine has {'no ' + named if named else 'neither docker nor podman'}",
         "leave --image out to run in this folder, or install one of them",
     )
 
@@ -99,8 +120,10 @@ def container_name(task: Task, attempt: Attempt) -> str:
 
 
 def remove_command(engine: Engine, name: str) -> list[str]:
-    """What ends a container of which nobody waits for the end any more."""
-    return [engine.path, "rm", "--force", name]
+    """What ends a container of which nobody waits for the end any more, at once."""
+    # Podman else asks it to end, and gives it 10 s; Docker never does.
+    at_once = ("--time", "0") if engine.name == "podman" else ()
+    return [engine.path, "rm", "--force", *at_once, name]
 
 
 def _gpu_flags(engine: Engine, gpus: Sequence[int]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Starter:
         if not task.image:
             return
         try:
-            found = engine.find_engine(self._environment)
+            found = engine.find_engine({**self._environment, **task.environment})
         except SubmitError:
             return  # then there is no container either
         name = engine.container_name(task, attempt)

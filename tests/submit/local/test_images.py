@@ -13,7 +13,7 @@ from submit import api
 from submit.errors import Refused, ServiceFailed, SubmitError
 from submit.experiment import Experiment, Resources
 from submit.fleet import LOCAL
-from submit.local.engine import Engine, run_command
+from submit.local.engine import Engine, find_engine, remove_command, run_command
 from submit.local.records import CLAIMED, Attempt, Seat, Task
 
 from .conftest import Home
@@ -42,17 +42,22 @@ os.execvpe(words[at + 1], words[at + 1 :], env)
 """
 
 
-@pytest.fixture
-def docker(home: Home, request: pytest.FixtureRequest) -> Path:
-    """Where its command lines are kept."""
-    log = home.path / "docker.log"
-    program = home.path / "bin" / "docker"
-    program.parent.mkdir()
-    up = getattr(request, "param", True)
+def stand_in(home: Home, name: str, *, up: bool) -> Path:
+    """An engine first on PATH; where its command lines are kept."""
+    log = home.path / f"{name}.log"
+    program = home.path / "bin" / name
+    program.parent.mkdir(exist_ok=True)
     program.write_text(STAND_IN.format(python=sys.executable, log=str(log), up=up))
     program.chmod(0o700)
     home.environ["PATH"] = f"{program.parent}:/usr/bin:/bin"
     return log
+
+
+@pytest.fixture
+def docker(home: Home, request: pytest.FixtureRequest) -> Path:
+    """Where its command lines are kept."""
+    home.environ["RUNFLEET_ENGINE"] = "docker"
+    return stand_in(home, "docker", up=getattr(request, "param", True))
 
 
 def calls(log: Path) -> list[list[str]]:
@@ -105,6 +110,30 @@ def test_an_engine_that_does_not_answer_is_told(home: Home, docker: Path) -> Non
         home.send(experiment())
     assert "docker does not answer" in caught.value.message
     assert docker.exists()
+
+
+@pytest.mark.slow
+def test_of_two_engines_the_one_that_answers_takes_all_runs(home: Home) -> None:
+    docker, podman = stand_in(home, "docker", up=False), stand_in(home, "podman", up=True)
+    assert home.over(home.send(experiment("exit 0", seeds=(1, 2)))) == {"done": 2}
+    assert {call[0] for call in calls(docker)} == {"info"}
+    assert [call[0] for call in calls(podman)].count("run") == 2
+
+
+def test_an_engine_may_be_named(home: Home) -> None:
+    stand_in(home, "docker", up=True)
+    stand_in(home, "podman", up=True)
+    assert find_engine(home.environ).name == "docker"
+    assert find_engine({**home.environ, "RUNFLEET_ENGINE": "podman"}).name == "podman"
+    with pytest.raises(Refused, match="RUNFLEET_ENGINE is lxc"):
+        find_engine({**home.environ, "RUNFLEET_ENGINE": "lxc"})
+    with pytest.raises(Refused, match="this machine has no podman"):
+        find_engine({"PATH": "", "RUNFLEET_ENGINE": "podman"})
+
+
+def test_what_is_removed_is_not_waited_for() -> None:
+    assert remove_command(Engine("/bin/docker"), "x") == ["/bin/docker", "rm", "--force", "x"]
+    assert remove_command(Engine("/bin/podman"), "x")[1:-1] == ["rm", "--force", "--time", "0"]
 
 
 def test_without_an_engine_there_is_no_image(home: Home) -> None:
