@@ -11,12 +11,8 @@ import msgspec
 
 from submit.errors import WrongUse
 from submit.experiment import Axis, Cell, Experiment, Resources
-from submit.fleet import LOCAL
 from submit.grid import zip_axes
 
-DEFAULT_RETRIES = 3
-LOCAL_RETRIES = 0
-"""On the own machine no machine is taken away: a lost run is not started again unasked."""
 _SHELL = re.compile(
     r"""[|&;<>()*?\[\]~#\n`$!]          # what a shell minds outside of quotes
     | \{[^{}]*(,|\.\.)[^{}]*\}         # {a,b} and {1..3}, but not {name}
@@ -98,7 +94,7 @@ def make_experiment(asked: Asked) -> Experiment:
         ),
         environment=asked.environment,
         secrets=asked.secrets,
-        retries=_default_retries(asked) if asked.retries is None else asked.retries,
+        retries=asked.retries,
         exclude=asked.exclude,
         include=asked.include,
         name=script_name(asked.command) if asked.name is None else asked.name,
@@ -109,10 +105,6 @@ def make_experiment(asked: Asked) -> Experiment:
         share=asked.share or "",
         workers=asked.workers,
     )
-
-
-def _default_retries(asked: Asked) -> int:
-    return LOCAL_RETRIES if asked.queue == LOCAL else DEFAULT_RETRIES
 
 
 def parse_command(text: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from submit.errors import Refused
-from submit.experiment import Experiment
+from submit.experiment import Experiment, retries_of
 from submit.fleet import Fleet
 from submit.job_names import slug
 from submit.resources import JobResources
@@ -61,7 +61,7 @@ def define(
     container = _container(experiment, fleet, resources, environment, image)
     request: Request = {
         **_kind(container, resources.nodes),
-        "retryStrategy": retry_strategy(experiment.retries + 1),
+        "retryStrategy": retry_strategy(retries_of(experiment) + 1),
         "propagateTags": True,
         "tags": {**fleet.tags, "runfleet:stack": fleet.stack},
     }

@@ -69,7 +69,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `exclude` leaves out every run that has all the values of one of its cells, the seed among
     them if it is given; `include` adds cells to the grid, each with a value for every parameter,
     and each with every seed. An empty `image` is the fleet's, and is filled in before anything
-    else is made of it. `retries` counts further attempts after a lost machine. `generation` is
+    else is made of it. `retries` counts further attempts after a lost machine; None is as many as is
+    usual there, on the own machine none (retries_of). `generation` is
     above 0 when the same request was wanted again. `folder` is where its runs work on the own machine, when no
     image holds them; `workers`, how many of them may go at once there.
     """
@@ -81,7 +82,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resources: Resources = Resources()
     environment: tuple[tuple[str, str], ...] = ()
     secrets: tuple[str, ...] = ()
-    retries: int = 3
+    retries: int | None = None
     generation: int = 0
     folder: str = ""
     exclude: tuple[Cell, ...] = ()
@@ -97,6 +98,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workers: int | None = None
 
 
+DEFAULT_RETRIES = 3
+LOCAL_RETRIES = 0
+"""On the own machine no machine is taken away: a lost run is not started again unasked."""
 NO_IDENTITY: dict[str, object] = {
     "name": "",
     "group": "",
@@ -112,9 +116,16 @@ NO_IDENTITY: dict[str, object] = {
 def experiment_id(experiment: Experiment) -> str:
     """The digest of the request, 12 characters a-z2-7: the same request, the same id."""
     identity = msgspec.structs.replace(experiment, **NO_IDENTITY)
+    if identity.retries == DEFAULT_RETRIES:  # as if nobody had said so
+        identity = msgspec.structs.replace(identity, retries=None)
     digest = hashlib.sha256(msgspec.json.encode(identity, order="sorted")).digest()
     bits = int.from_bytes(digest[:8], "big")
     return "".join(_BASE32[bits >> shift & 31] for shift in range(59, 59 - 5 * ID_LENGTH, -5))
+
+
+def retries_of(experiment: Experiment) -> int:
+    """How many further attempts a run has after a lost machine."""
+    return DEFAULT_RETRIES if experiment.retries is None else experiment.retries
 
 
 def run_count(experiment: Experiment) -> int:

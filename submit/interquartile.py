@@ -43,6 +43,11 @@ def interquartile(strata: Sequence[Sequence[float]]) -> Interquartile:
     def middle(*parts: Any, axis: int = -1) -> Any:
         return stats.trim_mean(numpy.concatenate(parts, axis=axis), TRIMMED, axis=axis)
 
+    with numpy.errstate(over="ignore", invalid="ignore"):  # of diverged runs
+        return _interquartile(stats, numpy, filled, middle)
+
+
+def _interquartile(stats: Any, numpy: Any, filled: list[Any], middle: Any) -> Interquartile:
     iqm = float(middle(*filled))
     # Drawing one value from one tells nothing, nor does an infinite value's distance.
     if max(map(len, filled)) < 2 or not all(math.isfinite(v) for part in filled for v in part):  # noqa: PLR2004

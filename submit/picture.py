@@ -75,8 +75,9 @@ def mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> Curve:
         rows.append(np.interp(steps, at, values, left=math.nan, right=math.nan))
     known = np.ma.masked_invalid(np.array(rows))
     counts = np.maximum(known.count(axis=0), 1)
-    mean = known.mean(axis=0)
-    squares = ((known - mean) ** 2).sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of diverged runs
+        mean = known.mean(axis=0)
+        squares = ((known - mean) ** 2).sum(axis=0)
     std = np.sqrt(np.where(counts > 1, squares / np.maximum(counts - 1, 1), 0))
     return steps.tolist(), mean.filled(math.nan).tolist(), np.ma.filled(std, 0.0).tolist()
 

@@ -15,7 +15,7 @@ import msgspec
 from submit.checks import check_experiment
 from submit.definitions import ALL_NODES, Definition, Request, define, pairs, retry_strategy
 from submit.errors import Refused, WrongUse
-from submit.experiment import Experiment, experiment_id, run_spans
+from submit.experiment import Experiment, experiment_id, retries_of, run_spans
 from submit.fleet import LOCAL, Fleet, Queue
 from submit.images.names import pin
 from submit.job_names import job_name
@@ -189,7 +189,7 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
             f"{experiment.image!r} is no image's name",
             "--image REPOSITORY:TAG",
         )
-    if not 0 <= experiment.retries <= MAX_RETRIES:
+    if not 0 <= retries_of(experiment) <= MAX_RETRIES:
         raise WrongUse(
             "retries",
             f"{experiment.retries} retries: AWS Batch takes 0 to {MAX_RETRIES}",

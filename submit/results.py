@@ -160,10 +160,19 @@ def check_over(outcomes: Sequence[Outcome], over: Sequence[str]) -> None:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean and deviation of one value or more."""
+    """Mean and deviation of one value or more; of what a diverged run says they may be infinite,
+    or no number.
+    """
     n = len(values)
-    mean = math.fsum(values) / n if all(map(math.isfinite, values)) else sum(values) / n
-    std = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
+    if not all(map(math.isfinite, values)):
+        return Spread(n=n, mean=sum(values) / n, std=math.nan if n > 1 else None)
+    import statistics  # noqa: PLC0415 # exact, and slow to load
+
+    mean = float(statistics.mean(values))
+    try:
+        std = statistics.stdev(values) if n > 1 else None
+    except OverflowError:
+        std = math.inf
     return Spread(n=n, mean=mean, std=std)
 
 

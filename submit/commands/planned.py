@@ -11,7 +11,14 @@ import click
 from submit.api import Plan
 from submit.aws_cli import iter_aws_cli
 from submit.commands.text import plural, seconds
-from submit.experiment import Experiment, grid_size, iter_runs, run_arguments, run_count
+from submit.experiment import (
+    Experiment,
+    grid_size,
+    iter_runs,
+    retries_of,
+    run_arguments,
+    run_count,
+)
 from submit.fleet import LOCAL
 from submit.plan import Job, Submission
 from submit.ranges import plain_ranges
@@ -38,7 +45,7 @@ def print_summary(plan: Plan) -> None:
     if submission.account == LOCAL:
         where = f"this machine, {plural(queue.vcpus, 'core')}"
     _line("queue", f"{submission.queue_name} of {submission.stack}: {where}")
-    retries = plan.fallback.after - 1 if plan.fallback else experiment.retries
+    retries = plan.fallback.after - 1 if plan.fallback else retries_of(experiment)
     _line("each run", _resources_text(submission.resources, retries))
     if plan.fallback:
         _line("fallback", f"{plan.fallback.queue}, for runs that lose their machine then")

@@ -73,6 +73,8 @@ def number(value: float) -> str:
     """Four significant digits, and no exponent where people would not write one."""
     if not math.isfinite(value):
         return str(value)
+    if abs(value) >= 1e12:  # noqa: PLR2004 # a diverged run's
+        return f"{value:.4g}"
     return f"{value:.0f}" if abs(value) >= 1000 or value.is_integer() else f"{value:.4g}"  # noqa: PLR2004 # four digits
 
 

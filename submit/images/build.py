@@ -133,11 +133,18 @@ def _make_builder() -> None:
 def _run(command: Sequence[str], told: str | None = None) -> None:
     done = _start(command, told)
     if done.returncode:
+        if "buildx" in command and _start(("docker", "buildx", "version"), quiet=True).returncode:
+            raise Refused(
+                "no-buildx",
+                "this Docker has no buildx plugin, which builds images",
+                "install docker-buildx-plugin or your system's docker-buildx; "
+                "then docker buildx version",
+            )
         shown = shlex.join(command[:3]) + (" …" if len(command) > 3 else "")  # noqa: PLR2004
         raise ServiceFailed(
             "docker",
             f"`{shown}` ended with {done.returncode}",
-            "docker buildx version; docker info" if "buildx" in command else "docker info",
+            "docker info",
         )
 
 

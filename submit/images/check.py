@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 from submit.errors import Refused
 from submit.fleet import Fleet
+from submit.images.fetching import Denied, NoAnswer, NotFound
 from submit.images.names import DOCKER_HUB, EcrPlace, ImageName, ecr_place, parse_image
-from submit.images.platforms import Found, refuse_other_platform
-from submit.images.registry import Credentials, Denied, NoAnswer, NotFound, look_up
+from submit.images.platforms import Found, NoImage, refuse_other_platform
+from submit.images.registry import Credentials, look_up
 from submit.plan import Submission, pinned_digest
 from submit.records import Scope
 from submit.sending import Look, kept_experiment
@@ -56,6 +57,12 @@ def check_image(
         raise Refused(
             "no-such-image", f"{_host(image)} has no image {text}", f"submit image ls; {SKIP}"
         ) from err
+    except NoImage as err:
+        raise Refused(
+            "no-such-image",
+            f"{text} is nothing that a machine can run, but {err}",
+            f"submit image ls --repository {text.partition('@')[0].rpartition(':')[0] or text}",
+        ) from err
     except Denied as err:
         if ecr_place(image.registry):  # the machines' own role counts, not that of who submits
             note(f"the image {text} could not be looked up: {err}; it goes on unchecked")
@@ -70,6 +77,10 @@ def check_image(
             f"the image {text} could not be looked up at {_host(image)}: {err}; it goes on unchecked"
         )
         return None
+    if not found.platforms:
+        note(
+            f"{_host(image)} does not say for which machines {text} is built; it goes on unchecked"
+        )
     refuse_other_platform(text, found, fleet, queue_name)
     return found.digest
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from submit.images.names import DOCKER_HUB
-from submit.images.registry import Credentials
+from submit.images.registry import TOKEN_USER, Credentials
 
 HUB_KEY = "https://index.docker.io/v1/"
 """Under which Docker keeps the password for Docker Hub."""
@@ -63,6 +63,8 @@ def _ask_helper(helper: str, key: str) -> Credentials | None:
 
 
 def _decode(entry: Mapping[str, Any]) -> Credentials | None:
+    if isinstance(entry.get("identitytoken"), str) and entry["identitytoken"]:
+        return TOKEN_USER, entry["identitytoken"]  # beside it stands a user without a password
     try:
         user, colon, password = base64.b64decode(str(entry["auth"])).decode().partition(":")
     except (KeyError, ValueError):

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import urllib.request
+import urllib.error
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from submit.backends.aws_errors import answered
 from submit.errors import ServiceFailed
+from submit.images.fetching import Denied, NoAnswer, NotFound, fetch
 from submit.images.names import EcrPlace, ImageName
 from submit.images.platforms import (
     INDEX_TYPES,
     MANIFEST_TYPES,
     Found,
+    Kind,
     Unreadable,
-    read_config,
-    read_manifest,
+    platforms_of,
 )
-from submit.images.registry import MOST_BYTES, TIMEOUT_S, Credentials, Denied, NoAnswer, NotFound
+from submit.images.registry import Credentials
 
+ABSENT = frozenset({"ImageNotFound", "InvalidImageDigest", "InvalidImageTag"})
 DENIED = frozenset({"aws-AccessDeniedException", "no-credentials", "expired", "bad-credentials"})
 
 
@@ -35,7 +38,9 @@ class Tagged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_up(image: ImageName, place: EcrPlace) -> Found:
-    """The image as ECR has it: two calls at most. Raises NotFound, Denied and NoAnswer."""
+    """The image as ECR has it: one call for an index, two for a single image. Raises
+    NotFound, Denied, NoAnswer, and NoImage for what is none.
+    """
     client = _client(place.region)
     which = {"imageDigest": image.digest} if image.digest else {"imageTag": image.tag}
     try:
@@ -51,12 +56,16 @@ def look_up(image: ImageName, place: EcrPlace) -> Found:
             raise NotFound from err
         raise (Denied if err.slug in DENIED else NoAnswer)(err.message) from err
     if not answer["images"]:
-        raise NotFound
+        raise _failure(answer["failures"])
     text = answer["images"][0]["imageManifest"].encode()
+
+    def ask(kind: Kind, digest: str) -> bytes | None:
+        if kind == "manifests":
+            return _manifest(client, image, place, digest)
+        return _blob(client, image, place, digest)
+
     try:
-        platforms, config = read_manifest(text)
-        if config:
-            platforms = _config_platforms(client, image, place, config)
+        platforms = platforms_of(text, ask)
     except Unreadable as err:
         raise NoAnswer(f"its answer can't be read: {err}") from err
     return Found(digest=f"sha256:{hashlib.sha256(text).hexdigest()}", platforms=platforms)
@@ -92,24 +101,40 @@ def list_images(image: ImageName, place: EcrPlace) -> list[Tagged]:
     ]
 
 
-def _config_platforms(
-    client: Any, image: ImageName, place: EcrPlace, config: str
-) -> tuple[str, ...]:
-    """The platform of a single image; none where ECR does not hand the configuration out."""
+def _failure(failures: Sequence[Mapping[str, Any]]) -> Exception:
+    """Why there is no image in the answer (ECR API Reference, "ImageFailure")."""
+    if all(one.get("failureCode") in ABSENT for one in failures):
+        return NotFound()
+    return NoAnswer(str(failures[0].get("failureReason") or failures[0].get("failureCode")))
+
+
+def _manifest(client: Any, image: ImageName, place: EcrPlace, digest: str) -> bytes | None:
+    answer = answered(
+        client.batch_get_image,
+        registryId=place.account,
+        repositoryName=image.repository,
+        imageIds=[{"imageDigest": digest}],
+        acceptedMediaTypes=[*INDEX_TYPES, *MANIFEST_TYPES],
+    )
+    images = answer["images"]
+    return images[0]["imageManifest"].encode() if images else None
+
+
+def _blob(client: Any, image: ImageName, place: EcrPlace, digest: str) -> bytes | None:
+    """None where ECR does not hand it out: who may look an image up may not always pull it."""
     try:
         url = answered(
             client.get_download_url_for_layer,
             registryId=place.account,
             repositoryName=image.repository,
-            layerDigest=config,
+            layerDigest=digest,
         )["downloadUrl"]
     except ServiceFailed:
-        return ()
+        return None
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310 # AWS signed it
-            return read_config(answer.read(MOST_BYTES))
-    except OSError as err:
-        raise NoAnswer(str(err)) from err
+        return fetch(url)
+    except urllib.error.HTTPError as err:
+        raise NoAnswer(f"it answers {err.code} {err.reason}") from err
 
 
 def _client(region: str) -> Any:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from submit.errors import Refused, ServiceFailed
 from submit.images.credentials import docker_credentials
 from submit.images.ecr import Tagged
+from submit.images.fetching import Denied, NoAnswer, NotFound
 from submit.images.names import ecr_place, parse_image
-from submit.images.registry import Denied, NoAnswer, NotFound, list_tags
+from submit.images.registry import list_tags
 
 
 def list_images(repository: str, environ: Mapping[str, str]) -> list[Tagged]:

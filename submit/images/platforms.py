@@ -7,6 +7,10 @@ OCI's types and Docker's (OCI Image Format, "image index" and "image manifest"; 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
 import msgspec
 
 from submit.errors import Refused
@@ -22,10 +26,36 @@ MANIFEST_TYPES = (
 )
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 """What the platforms of images call the architectures of EC2."""
+_T = TypeVar("_T")
+
+
+_OTHER_NAMES = {"x86_64": "amd64", "x86-64": "amd64", "aarch64": "arm64"}
+"""Under which some tools file what Go, and so Docker, calls otherwise."""
+_CONFIG_TYPES = frozenset(
+    {
+        "",
+        "application/vnd.oci.image.config.v1+json",
+        "application/vnd.docker.container.image.v1+json",
+        "application/octet-stream",  # Docker 1.10's
+    }
+)
+"""Of the configuration of an image; charts and other artifacts have their own."""
+_ATTESTATION = "vnd.docker.reference.type"
+"""An annotation of what stands beside images in an index (BuildKit)."""
+_MOST_UNNAMED = 8
+_DEEPEST = 2
+
+Kind = Literal["manifests", "blobs"]
+Ask = Callable[[Kind, str], bytes | None]
+"""Fetches by digest; None for what its registry keeps to itself."""
 
 
 class Unreadable(ValueError):
     """The text is no answer that a registry gives about an image."""
+
+
+class NoImage(ValueError):
+    """It is something else that registries hold; its text says what."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,48 +68,81 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Platform(msgspec.Struct, frozen=True):
-    architecture: str
-    os: str
+    architecture: str = ""
+    os: str = ""
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     digest: str
+    media_type: str = ""
     platform: _Platform | None = None
+    annotations: dict[str, str] | None = None
 
 
 class _Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """An index has `manifests`, a single image a `config`."""
 
-    media_type: str = ""
+    schema_version: int = 2
     manifests: tuple[_Entry, ...] | None = None
     config: _Entry | None = None
 
 
-def read_manifest(body: bytes) -> tuple[tuple[str, ...], str | None]:
-    """The platforms of an index; or, of a single image's manifest, the digest of the
-    configuration that tells its platform.
+def platforms_of(body: bytes, ask: Ask, depth: int = 0) -> tuple[str, ...]:
+    """The platforms of the index or the single image of which that is the manifest; `ask` is
+    asked for what it does not say itself.
 
-    Raises Unreadable.
+    Raises Unreadable, and NoImage for what is none.
     """
-    try:
-        manifest = msgspec.json.decode(body, type=_Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise Unreadable(str(err)) from err
+    manifest = _decode(body, _Manifest)
     if manifest.manifests is not None:
-        named = [entry.platform for entry in manifest.manifests if entry.platform]
-        # Attestations stand in an index as unknown/unknown (BuildKit).
-        return tuple(dict.fromkeys(_text(one) for one in named if one.os != "unknown")), None
-    if manifest.config is not None:
-        return (), manifest.config.digest
-    raise Unreadable("neither an index nor an image")
+        return _platforms_in(manifest.manifests, ask, depth)
+    if manifest.config is None:
+        old = manifest.schema_version == 1
+        raise Unreadable(
+            "Docker's first format, which no engine of today runs"
+            if old
+            else "neither an index nor an image"
+        )
+    if manifest.config.media_type not in _CONFIG_TYPES:
+        raise NoImage(manifest.config.media_type)
+    told = ask("blobs", manifest.config.digest)
+    if told is None:
+        return ()
+    one = _text(_decode(told, _Platform))
+    return (one,) if one else ()
 
 
-def read_config(body: bytes) -> tuple[str, ...]:
-    """The one platform of a single image. Raises Unreadable."""
+def _platforms_in(entries: Sequence[_Entry], ask: Ask, depth: int) -> tuple[str, ...]:
+    """Each once. Into images whose platform the index does not tell is looked."""
+    found = []
+    unnamed = []
+    for entry in entries:
+        platform = entry.platform or _Platform()
+        if platform.os == "unknown" or _ATTESTATION in (entry.annotations or {}):
+            continue
+        if _text(platform):
+            found.append(_text(platform))
+        elif entry.media_type in {"", *INDEX_TYPES, *MANIFEST_TYPES} and depth < _DEEPEST:
+            unnamed.append(entry.digest)
+    for digest in unnamed[:_MOST_UNNAMED]:
+        body = ask("manifests", digest)
+        if body is not None:
+            with contextlib.suppress(NoImage):  # a signature, perhaps, beside the images
+                found += platforms_of(body, ask, depth + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def _decode(body: bytes, kind: type[_T]) -> _T:
     try:
-        return (_text(msgspec.json.decode(body, type=_Platform)),)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise Unreadable(str(err)) from err
+
+
+def _text(platform: _Platform) -> str:
+    """Such as `linux/arm64`; empty where the architecture is not told."""
+    arch = platform.architecture.lower()
+    return f"{platform.os.lower() or 'linux'}/{_OTHER_NAMES.get(arch, arch)}" if arch else ""
 
 
 def refuse_other_platform(image: str, found: Found, fleet: Fleet, queue_name: str) -> None:
@@ -102,7 +165,3 @@ def refuse_other_platform(image: str, found: Found, fleet: Fleet, queue_name: st
         f"({queue.instance_type}) runs {wanted}",
         f"submit image build --push --archs {wanted}{elsewhere}",
     )
-
-
-def _text(platform: _Platform) -> str:
-    return f"{platform.os}/{platform.architecture}"

@@ -1,8 +1,7 @@
-"""Asks an image's registry for its digest and platforms. Speaks HTTP (the standard library's).
+"""Asks an image's registry for its digest and platforms. Speaks HTTP, by submit.images.fetching.
 
 The API is Distribution's ("HTTP API V2"), with its token authentication. A password goes to the
-registry and to the token server that it names, over TLS or to this machine, and nowhere else: not
-where a redirect leads.
+registry and to the token server that it names.
 """
 
 from __future__ import annotations
@@ -10,64 +9,54 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
-import re
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
+from submit.images.challenges import parse_challenges
+from submit.images.fetching import Denied, NoAnswer, NotFound, fetch, in_words
 from submit.images.names import ImageName
 from submit.images.platforms import (
     INDEX_TYPES,
     MANIFEST_TYPES,
     Found,
+    Kind,
     Unreadable,
-    read_config,
-    read_manifest,
+    platforms_of,
 )
-
-TIMEOUT_S = 5.0
-MOST_BYTES = 4 * 1024 * 1024
-"""Of a manifest; registries take no larger ones (Distribution, "maximum manifest size")."""
-_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 Credentials = tuple[str, str]
 """A user and a password."""
-
-
-class NotFound(Exception):
-    """The registry answers, and has no such image."""
-
-
-class Denied(Exception):
-    """The registry does not show the image to who asks so."""
-
-
-class NoAnswer(Exception):
-    """The registry could not be asked, or did not answer the question; its text says why."""
+TOKEN_USER = "<token>"  # noqa: S105 # no password: what Docker calls it
+"""In place of a user: the password is a token that buys others (OAuth 2.0, "refresh token")."""
+_TYPES = ", ".join(INDEX_TYPES + MANIFEST_TYPES)
 
 
 def look_up(image: ImageName, credentials: Callable[[], Credentials | None]) -> Found:
-    """The image as the registry has it: two calls at most for one of many platforms, and three
-    for one of a single; two more where it wants a token. `credentials` are asked for when they
-    are wanted.
+    """The image as the registry has it: one call for one of many platforms, and two for one of a
+    single; two more where it wants a token, and two for each image of which an index does not
+    tell the platform. `credentials` are asked for when they are wanted.
 
-    Raises NotFound, Denied and NoAnswer.
+    Raises NotFound, Denied, NoAnswer, and NoImage for what is none.
     """
     registry = _Registry(image, credentials)
-    body = registry.get(
-        f"manifests/{image.digest or image.tag}", accept=", ".join(INDEX_TYPES + MANIFEST_TYPES)
-    )
+
+    def ask(kind: Kind, digest: str) -> bytes | None:
+        path = f"{kind}/{urllib.parse.quote(digest, safe=':')}"
+        try:
+            return registry.get(path, accept=_TYPES if kind == "manifests" else "*/*")
+        except NotFound:
+            return None  # a copy of an index need not have all of its images
+
+    body = registry.get(f"manifests/{image.digest or image.tag}", accept=_TYPES)
     digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
     if image.digest and digest != image.digest:
         raise NoAnswer(f"it answers with another image, {digest}")
     try:
-        platforms, config = read_manifest(body)
-        if config:
-            platforms = read_config(registry.get(f"blobs/{urllib.parse.quote(config, safe=':')}"))
+        platforms = platforms_of(body, ask)
     except Unreadable as err:
         raise NoAnswer(f"its answer can't be read: {err}") from err
     return Found(digest=digest, platforms=platforms)
@@ -99,46 +88,43 @@ class _Registry:
         """The body at that path. Raises NotFound, Denied and NoAnswer."""
         url = self._base + path
         try:
-            return _fetch(url, accept, self._authorization)
+            return fetch(url, accept=accept, authorization=self._authorization)
         except urllib.error.HTTPError as err:
             if err.code != http.client.UNAUTHORIZED or self._authorization:
-                raise _in_words(err) from err
+                raise in_words(err) from err
             self._authorization = self._let_in(err.headers.get_all("WWW-Authenticate") or [])
         try:
-            return _fetch(url, accept, self._authorization)
+            return fetch(url, accept=accept, authorization=self._authorization)
         except urllib.error.HTTPError as err:
-            raise _in_words(err) from err
+            raise in_words(err) from err
 
-    def _let_in(self, challenges: list[str]) -> str:
-        """What to put into the header Authorization, by what the registry says that it wants."""
-        for challenge in challenges:
-            kind, _, rest = challenge.partition(" ")
-            if kind.lower() == "basic":
-                found = self._credentials()
-                if not found:
-                    raise Denied("it wants a user and a password")
-                return _basic(found)
-            if kind.lower() == "bearer":
-                return f"Bearer {self._token(dict(_CHALLENGE.findall(rest)))}"
+    def _let_in(self, headers: list[str]) -> str:
+        """What to put into the header Authorization, by what the registry says that it wants: a
+        token rather than the password itself.
+        """
+        ways = {one.scheme: one.says for one in reversed(parse_challenges(headers))}
+        if "bearer" in ways:
+            return f"Bearer {self._token(ways['bearer'])}"
+        if "basic" in ways:
+            found = self._credentials()
+            if not found or found[0] == TOKEN_USER:
+                raise Denied("it wants a user and a password")
+            return _basic(found)
         raise NoAnswer("it wants to know who asks, and does not say how")
 
-    def _token(self, challenge: dict[str, str]) -> str:
-        realm = challenge.pop("realm", "")
+    def _token(self, says: dict[str, str]) -> str:
+        realm = says.get("realm", "")
         parts = urllib.parse.urlsplit(realm)
         if parts.scheme != "https" and not (
             self._base.startswith("http:") and parts.scheme == "http"
         ):
             raise NoAnswer(f"it sends for a token to {realm!r}, which is not safe")
-        query: dict[str, str] = {
-            key: challenge[key] for key in ("service", "scope") if key in challenge
-        }
+        wanted: dict[str, str] = {name: says[name] for name in ("service", "scope") if name in says}
         found = self._credentials()
-        url = f"{realm}?{urllib.parse.urlencode(query)}"
         try:
-            body = _fetch(url, "application/json", _basic(found) if found else None)
-            answer = msgspec.json.decode(body, type=dict[str, Any])
+            answer = msgspec.json.decode(_buy(realm, wanted, found), type=dict[str, Any])
         except urllib.error.HTTPError as err:
-            raise _in_words(err) from err
+            raise in_words(err) from err
         except (msgspec.DecodeError, UnicodeDecodeError) as err:
             raise NoAnswer(f"its token can't be read: {err}") from err
         token = answer.get("token") or answer.get("access_token")
@@ -147,62 +133,21 @@ class _Registry:
         return token
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Leaves the password behind when another place is to be asked, and TLS never."""
-
-    def redirect_request(  # as the standard library has it
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        further = super().redirect_request(req, fp, code, msg, headers, newurl)
-        before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
-        if after.scheme not in {"https", before.scheme}:
-            raise NoAnswer(f"it leads on to {newurl.partition('?')[0]}, which is not safe")
-        if further and before.netloc != after.netloc:
-            further.remove_header("Authorization")
-        return further
-
-
-_OPENER = urllib.request.build_opener(_Redirects)
-
-
-def _fetch(url: str, accept: str, authorization: str | None) -> bytes:
-    """Raises HTTPError, which a caller reads, and NoAnswer."""
-    request = urllib.request.Request(  # noqa: S310 # http and https alone come here
-        url, headers={"Accept": accept, "User-Agent": "runfleet"}
+def _buy(realm: str, wanted: dict[str, str], credentials: Credentials | None) -> bytes:
+    """What the token server answers (Distribution, "Token Authentication Specification", and
+    for who has a token already its "OAuth2 Token Authentication").
+    """
+    if credentials and credentials[0] == TOKEN_USER:
+        form = {"grant_type": "refresh_token", "client_id": "runfleet", **wanted}
+        form["refresh_token"] = credentials[1]
+        body = urllib.parse.urlencode(form).encode()
+        return fetch(realm, accept="application/json", form=body)
+    joint = "&" if urllib.parse.urlsplit(realm).query else "?"
+    return fetch(
+        f"{realm}{joint}{urllib.parse.urlencode(wanted)}",
+        accept="application/json",
+        authorization=_basic(credentials) if credentials else None,
     )
-    if authorization:
-        request.add_header("Authorization", authorization)
-    try:
-        with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
-            body: bytes = answer.read(MOST_BYTES + 1)
-    except urllib.error.HTTPError as err:
-        err.close()
-        raise
-    except urllib.error.URLError as err:
-        raise NoAnswer(str(err.reason)) from err
-    except TimeoutError as err:
-        raise NoAnswer(f"no answer within {TIMEOUT_S:.0f} s") from err
-    except (OSError, http.client.HTTPException, ValueError) as err:
-        raise NoAnswer(f"its answer was cut off ({type(err).__name__})") from err
-    if len(body) > MOST_BYTES:
-        raise NoAnswer(f"its answer is longer than {MOST_BYTES:,} bytes")
-    return body
-
-
-def _in_words(err: urllib.error.HTTPError) -> Exception:
-    if err.code == http.client.NOT_FOUND:
-        return NotFound()
-    if err.code in {http.client.UNAUTHORIZED, http.client.FORBIDDEN}:
-        return Denied(f"it answers {err.code} {err.reason}")
-    if err.code == http.client.TOO_MANY_REQUESTS:
-        return NoAnswer("it wants fewer questions for a while (429)")
-    return NoAnswer(f"it answers {err.code} {err.reason}")
 
 
 def _basic(credentials: Credentials) -> str:

@@ -11,4 +11,7 @@ which must not exist yet (attempt.sh), its last to write there how its command e
 
 A supervisor that was killed is started again by the next verb, takes over the runs that still
 go on, and reports as lost those that are neither alive nor ended.
+
+Cores and GPUs are taken by locks that end with the attempt (seats.py), so that the supervisors of
+several homes and users never give one twice.
 """

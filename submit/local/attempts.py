@@ -73,8 +73,10 @@ def start(
     mark: Path,
     log: Path,
     seat: Seat,
+    hold: int | None,
 ) -> subprocess.Popen[bytes]:
     """Starts a command pinned to the seat's cores, in a session and process group of its own.
+    What runs it keeps `hold` open, which has the seat (submit.local.seats).
 
     Raises OSError when it can't be.
     """
@@ -86,7 +88,7 @@ def start(
             [_SHELL, _PROGRAM, str(mark), write_seat(seat), *command],
             env=environment,
             cwd=folder,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if hold is None else hold,
             stdout=out,
             stderr=out,
             start_new_session=True,

@@ -27,7 +27,7 @@ GRACE_S = 30.0
 WATCH_S = 2.0
 """How often the memory of runs is looked at."""
 LOOK_S = 0.5
-"""How often ends are looked for where the kernel does not tell them (Linux before 5.3)."""
+"""How often is looked for what the kernel does not tell: others' ends, and before Linux 5.3 all."""
 
 
 class Going(msgspec.Struct, kw_only=True):
@@ -74,6 +74,7 @@ class Crew:
         seat: Seat,
         command: Sequence[str],
         environment: Mapping[str, str],
+        hold: int | None,
     ) -> Attempt:
         """Starts an attempt that was claimed; the attempt as it is now, failed perhaps."""
         key = attempts.key(attempt)
@@ -81,7 +82,7 @@ class Crew:
         now = int(time.time() * 1000)
         folder = task.container.get("workingDirectory", "/")
         try:
-            process = attempts.start(command, environment, folder, mark, log, seat)
+            process = attempts.start(command, environment, folder, mark, log, seat, hold)
         except (OSError, ValueError) as err:
             why = f"could not be started: {err}"
             failed = End(state=RunState.FAILED, reason=why)

@@ -18,8 +18,9 @@ from submit.local.attempts import Files, begun_ms, end_group, is_alive, judge, k
 from submit.local.crew import Crew
 from submit.local.environment import merge
 from submit.local.machine import Machine
-from submit.local.placement import Asking, is_possible, place
-from submit.local.records import CANCELLED, CLAIMED, Attempt, Seat, Task, over
+from submit.local.placement import Asking, is_possible, place, without
+from submit.local.records import CANCELLED, CLAIMED, Attempt, Seat, Start, Task, over
+from submit.local.seats import Seats
 from submit.local.starting import Starter
 from submit.local.store import Store
 from submit.local.wire import Environment
@@ -66,7 +67,15 @@ class Work(msgspec.Struct, kw_only=True):
 class Desk:
     """The books of all tasks that are not over."""
 
-    def __init__(self, store: Store, crew: Crew, files: Files, machine: Machine, boot: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        crew: Crew,
+        files: Files,
+        machine: Machine,
+        boot: str,
+        seats: Seats | None,
+    ) -> None:
         self._store = store
         self._crew = crew
         self._files = files
@@ -80,6 +89,8 @@ class Desk:
         self._cancel: list[str] = []
         self._stale = True
         self._gathers = False
+        self._seats = seats
+        self._waits = False
 
     @property
     def pause_s(self) -> float | None:
@@ -87,6 +98,11 @@ class Desk:
         if self._gathers:
             return GATHER_S
         return 0.0 if self.is_busy else None
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether runs wait that could start if others' runs on this machine were over."""
+        return self._waits
 
     @property
     def is_busy(self) -> bool:
@@ -145,14 +161,14 @@ class Desk:
         for going, attempt in ended:
             self._settle(going.task, attempt)
         known, fresh = self._choose()
-        self._changed += [self._start(attempt, seat) for attempt, seat in known]
+        self._changed += [self._start(start) for start in known]
         self._gathers = bool(ended) and not fresh
         if self._gathers:
             return
-        self._changed += [attempt for attempt, _ in fresh]
+        self._changed += [start.attempt for start in fresh]
         self._claim_ahead(len(self._crew) + len(fresh))
         self._write()
-        self._changed += [self._start(attempt, seat) for attempt, seat in fresh]
+        self._changed += [self._start(start) for start in fresh]
         self._starter.reap()
 
     def release(self) -> None:
@@ -230,20 +246,37 @@ class Desk:
         if attempt.state == RunState.LOST.value and wanted and attempt.number < task.attempts:
             self._claims.append(_claim(task.seq, attempt.child, attempt.number + 1, self._boot))
 
-    def _choose(self) -> tuple[list[tuple[Attempt, Seat]], list[tuple[Attempt, Seat]]]:
+    def _choose(self) -> tuple[list[Start], list[Start]]:
         """The runs that start now, with their seats: those whose claims are known to the disk,
         and those whose claims must be written first.
         """
-        known: list[tuple[Attempt, Seat]] = []
-        fresh: list[tuple[Attempt, Seat]] = []
+        known: list[Start] = []
+        fresh: list[Start] = []
         asking = [one for work in self._works.values() if (one := self._asking(work)).waiting]
-        for seq, seat in place(self._crew.room(self._machine), asking) if asking else ():
+        self._waits = False
+        for seq, seat, hold in self._sit(asking) if asking else ():
             work = self._works[seq]
             if work.claimed:
-                known.append((work.claimed.popleft(), seat))
+                known.append(Start(attempt=work.claimed.popleft(), seat=seat, hold=hold))
             else:
-                fresh.append((work.claim(self._boot), seat))
+                fresh.append(Start(attempt=work.claim(self._boot), seat=seat, hold=hold))
+        begun = {start.attempt.seq for start in (*known, *fresh)}
+        for one in asking if self._waits else ():
+            if one.seq not in begun and not self._crew.of(one.seq):
+                self._works[one.seq].note = "waits for cores or GPUs that others' runs have here"
         return known, fresh
+
+    def _sit(self, asking: Sequence[Asking]) -> Iterator[tuple[int, Seat, int | None]]:
+        """Takes the seats that runs can have now."""
+        own = self._crew.room(self._machine)
+        room = without(own, self._seats.taken(own)) if self._seats else own
+        self._waits = room != own
+        for seq, seat in place(room, asking):
+            hold = self._seats.take(seat) if self._seats else None
+            if self._seats and hold is None:
+                self._waits = True  # somebody was quicker
+                return
+            yield seq, seat, hold
 
     def _asking(self, work: Work) -> Asking:
         task = work.task
@@ -282,11 +315,15 @@ class Desk:
             if many <= 0:
                 return
 
-    def _start(self, attempt: Attempt, seat: Seat) -> Attempt:
-        task = self._works[attempt.seq].task
+    def _start(self, start: Start) -> Attempt:
+        task = self._works[start.attempt.seq].task
         environment = self._environment(task)
         assert environment is not None, "without one nothing is chosen"
-        return self._starter.start(task, attempt, seat, environment)
+        try:
+            return self._starter.start(task, start, environment)
+        finally:
+            if start.hold is not None:
+                os.close(start.hold)  # the attempt has its own
 
     def _write(self) -> None:
         """Writes down what has changed, all at once; what was claimed may start from then on."""

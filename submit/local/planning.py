@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from submit.errors import Refused, WrongUse
-from submit.experiment import Experiment, Literal, argument_parts
+from submit.experiment import LOCAL_RETRIES, Experiment, Literal, argument_parts
 from submit.fleet import Fleet
 from submit.local.machine import local_fleet, this_machine
 from submit.tracking.wanted import KEY
@@ -54,6 +54,8 @@ def at_home(experiment: Experiment, environ: Mapping[str, str], cwd: Path) -> Ex
     """
     if experiment.workers is not None and experiment.workers < 1:
         raise WrongUse("workers", f"{experiment.workers} workers can't do anything", "--workers 1")
+    if experiment.retries is None:
+        experiment = msgspec.structs.replace(experiment, retries=LOCAL_RETRIES)
     if experiment.image:
         return experiment
     folder = Path(experiment.folder or cwd)

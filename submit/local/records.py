@@ -112,6 +112,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return self.run_state in OVER
 
 
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that starts now. `hold` has its seat on this machine (submit.local.seats); None
+    where it is not shared.
+    """
+
+    attempt: Attempt
+    seat: Seat
+    hold: int | None
+
+
 class End(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended."""
 

@@ -10,7 +10,7 @@ from submit.errors import SubmitError
 from submit.local import engine
 from submit.local.crew import Crew
 from submit.local.environment import job_variables, run_environment
-from submit.local.records import Attempt, End, Seat, Task, over
+from submit.local.records import Attempt, End, Start, Task, over
 from submit.states import RunState
 
 
@@ -23,23 +23,22 @@ class Starter:
         self._removals: list[subprocess.Popen[bytes]] = []
         self._environment: Mapping[str, str] = {}
 
-    def start(
-        self, task: Task, attempt: Attempt, seat: Seat, environment: Mapping[str, str]
-    ) -> Attempt:
+    def start(self, task: Task, start: Start, environment: Mapping[str, str]) -> Attempt:
         """Starts it; the attempt as it is then, failed if it could not be."""
+        attempt, seat, hold = start.attempt, start.seat, start.hold
         self._environment = environment
         variables = job_variables(task, attempt)
         if not task.image:
             gpus = ",".join(map(str, seat.gpus)) if self._has_gpus else None
             base = run_environment(environment, variables, gpus=gpus)
-            return self._crew.start(task, attempt, seat, task.container["command"], base)
+            return self._crew.start(task, attempt, seat, task.container["command"], base, hold)
         try:
             found = engine.find_engine(environment)
         except SubmitError as err:
             end = End(state=RunState.FAILED, reason=f"could not be started: {err.message}")
             return over(attempt, end, int(time.time() * 1000))
         command = engine.run_command(found, task, attempt, seat, variables)
-        return self._crew.start(task, attempt, seat, command, environment)
+        return self._crew.start(task, attempt, seat, command, environment, hold)
 
     def remove_container(self, task: Task, attempt: Attempt) -> None:
         """Removes what may be left of an attempt whose client did not see its end."""

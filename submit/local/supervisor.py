@@ -13,6 +13,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import time
 import traceback
 from pathlib import Path
@@ -22,9 +23,10 @@ import msgspec
 
 from submit.local import wire
 from submit.local.attempts import Files
-from submit.local.crew import Crew
+from submit.local.crew import LOOK_S, Crew
 from submit.local.desk import Desk
 from submit.local.machine import boot_id, this_machine
+from submit.local.seats import FILE, WHERE, Seats
 from submit.local.store import Store
 
 if TYPE_CHECKING:
@@ -90,6 +92,16 @@ def _await_other(folder: Path) -> None:
         time.sleep(0.025)
 
 
+def _seats(path: str) -> Seats | None:
+    """What this supervisor shares with others'; None where the system does not let it."""
+    try:
+        return Seats(path)
+    except OSError as err:
+        # Into its log.
+        sys.stderr.write(f"cores and GPUs are not shared with others' runs: {path}: {err}\n")
+        return None
+
+
 class _Caller(msgspec.Struct, kw_only=True):
     """A connection, and the tasks whose end it waits for."""
 
@@ -104,7 +116,9 @@ class _Supervisor:
         self._selector = selector
         boot = boot_id()
         self._crew = Crew(Files(folder), selector, boot)
-        self._desk = Desk(store, self._crew, Files(folder), this_machine(os.environ), boot)
+        self._seats = _seats(os.environ.get(WHERE) or FILE)
+        machine = this_machine(os.environ)
+        self._desk = Desk(store, self._crew, Files(folder), machine, boot, self._seats)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._callers: dict[int, _Caller] = {}
         self._ending = False
@@ -141,12 +155,17 @@ class _Supervisor:
         for caller in list(self._callers.values()):
             self._hang_up(caller)
         self._listener.close()
+        if self._seats:
+            self._seats.close()
         (self._folder / wire.SOCKET).unlink(missing_ok=True)
 
     def _pause(self, idle_since: float) -> float | None:
         if self._desk.is_idle and not self._callers:
             return max(0.0, idle_since + LINGER_S - time.monotonic())
-        return self._crew.pause()
+        pause = self._crew.pause()
+        if self._desk.waits_for_others:
+            return LOOK_S if pause is None else min(pause, LOOK_S)
+        return pause
 
     def _wake_on_signals(self) -> None:
         read, write = os.pipe()

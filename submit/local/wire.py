@@ -17,6 +17,7 @@ from types import TracebackType
 import msgspec
 
 from submit.errors import ServiceFailed
+from submit.local.seats import WHERE
 
 SOCKET = "supervisor.sock"
 LOCK = "supervisor.lock"
@@ -228,5 +229,6 @@ def _bare(environ: Mapping[str, str]) -> dict[str, str]:
         "DOCKER_HOST",
         "DOCKER_CONFIG",
         "XDG_RUNTIME_DIR",
+        WHERE,
     )
     return {name: environ[name] for name in names if name in environ}

@@ -20,6 +20,7 @@ from submit.experiment import (
     experiment_id,
     iter_runs,
     nth_run,
+    retries_of,
     run_arguments,
     run_count,
 )
@@ -108,6 +109,11 @@ def test_id_is_a_digest_of_the_request_and_of_nothing_else() -> None:
 )
 def test_each_part_of_the_request_changes_the_id(change: dict[str, object]) -> None:
     assert experiment_id(msgspec.structs.replace(BASE, **change)) != experiment_id(BASE)
+
+
+def test_the_usual_number_of_retries_is_no_other_request_than_none_said() -> None:
+    assert retries_of(BASE) == 3
+    assert experiment_id(msgspec.structs.replace(BASE, retries=3)) == experiment_id(BASE)
 
 
 def test_a_new_field_with_a_default_would_not_change_ids() -> None:

@@ -66,3 +66,9 @@ def test_what_can_not_be_drawn(tmp_path: Path) -> None:
         draw(outcomes(), "w", tmp_path / "curve.png", "")
     with pytest.raises(ServiceFailed, match="can't be written: No such file"):
         draw(outcomes(), "v", tmp_path / "none" / "curve.png", "")
+
+
+def test_a_curve_of_diverged_runs_warns_nobody() -> None:
+    """Pytest takes a warning for a failure."""
+    steps, mean, _ = mean_curve([[(0, 1.0), (1, 1.7e308)], [(0, 2.0), (1, 1.7e308)]])
+    assert (steps, mean[0]) == ([0, 1], 1.5)

@@ -95,6 +95,28 @@ def test_mean_and_deviation(values: list[float]) -> None:
         assert found.std is None
 
 
+@pytest.mark.parametrize(
+    ("values", "mean", "least_std"),
+    [
+        ([1e200, -1e200], 0.0, 1e200),
+        ([1.7e308, 1.7e308, 1.7e308], 1.7e308, 0.0),
+        ([1.7e308, -1.7e308], 0.0, 1.7e308),
+        ([math.inf, 1.0], math.inf, math.nan),
+    ],
+)
+def test_what_diverged_runs_say_is_summarised(
+    values: list[float], mean: float, least_std: float
+) -> None:
+    found = spread(values)
+    assert found.mean == mean
+    assert found.std is not None
+    assert found.std >= least_std or (math.isnan(found.std) and math.isnan(least_std))
+
+
+def test_equal_values_have_no_spread() -> None:
+    assert spread([9.99900009999e-05] * 5).std == 0
+
+
 def test_values_are_grouped_by_all_but_the_seed() -> None:
     outcomes = [Outcome(run=run, metrics={"v": float(run.index)}) for run in RUNS]
     assert [(one.parameters, one.strata) for one in samples(outcomes)] == [

@@ -12,6 +12,7 @@ import pytest
 
 from submit import session as session_module
 from submit.commands import run_command
+from submit.commands.text import number
 from tests.submit.fake import FLEET, Clock, FakeBatch
 
 WORDS = ["run", "--queue", "c6g-medium", "--env-ids", "A,B", "--seeds", "2", "--", "x"]
@@ -108,3 +109,11 @@ def test_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_mistakes(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["results", "latest", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-1.1e308, "-1.1e+308"), (1e6, "1000000"), (12345.678, "12346"), (2.0, "2"), (0.5, "0.5")],
+)
+def test_numbers_are_as_long_as_people_read_them(value: float, text: str) -> None:
+    assert number(value) == text

@@ -33,12 +33,21 @@ class Registry:
         self.host = host
         self._token = token
 
-    def put_image(self, name: str, tag: str, arch: str, *, docker: bool = False) -> str:
-        """An image for one architecture, without a layer."""
-        config = json.dumps({"architecture": arch, "os": "linux", "rootfs": {}}).encode()
+    def put_image(
+        self,
+        name: str,
+        tag: str,
+        arch: str,
+        *,
+        docker: bool = False,
+        config_kind: str = "",
+        **said: object,
+    ) -> str:
+        """An image for one architecture, without a layer; its configuration has what is `said`."""
+        config = json.dumps({"architecture": arch, "os": "linux", "rootfs": {}} | said).encode()
         self._put_blob(name, config)
         kind = f"{DOCKER}.v2+json" if docker else f"{OCI}.manifest.v1+json"
-        config_kind = (
+        config_kind = config_kind or (
             "application/vnd.docker.container.image.v1+json" if docker else f"{OCI}.config.v1+json"
         )
         manifest = {
@@ -60,6 +69,14 @@ class Registry:
         index = f"{DOCKER}.list.v2+json" if docker else f"{OCI}.index.v1+json"
         manifest = {"schemaVersion": 2, "mediaType": index, "manifests": entries}
         return self.put_manifest(name, tag, manifest)
+
+    def put_entries(self, name: str, tag: str, *entries: dict[str, Any]) -> str:
+        """An index that holds just these: a digest, and what more is said of it."""
+        full = [{"mediaType": f"{OCI}.manifest.v1+json", "size": 1} | entry for entry in entries]
+        kind = f"{OCI}.index.v1+json"
+        return self.put_manifest(
+            name, tag, {"schemaVersion": 2, "mediaType": kind, "manifests": full}
+        )
 
     def put_manifest(self, name: str, tag: str, manifest: dict[str, Any]) -> str:
         body = json.dumps(manifest).encode()

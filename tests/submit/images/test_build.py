@@ -154,7 +154,10 @@ def test_when_docker_fails(
     said = capfd.readouterr()
     assert said.out == ""
     assert "`docker buildx build …` ended with 1" in said.err
-    assert len(docker.calls) == 1
+    assert [words[1] for words, *_ in docker.calls] == ["build", "version"]
+    monkeypatch.setenv("DOCKER_FAILS", "buildx build,buildx version")
+    assert run_command(words) == 3
+    assert "has no buildx plugin" in capfd.readouterr().err
     monkeypatch.setenv("PATH", str(context))
     assert run_command(words) == 3
     assert "docker is not installed here" in capfd.readouterr().err

@@ -11,9 +11,9 @@ import pytest
 from sandbox.testing import running
 from submit.images import ecr
 from submit.images.check import check_image
+from submit.images.fetching import NoAnswer, NotFound
 from submit.images.names import EcrPlace, parse_image
 from submit.images.platforms import INDEX_TYPES
-from submit.images.registry import NotFound
 from tests.submit.fake import FLEET
 
 pytestmark = pytest.mark.slow
@@ -83,3 +83,16 @@ def test_docker_is_let_in_as_aws_says() -> None:
     user, password = ecr.login(PLACE)
     assert user == "AWS"
     assert password
+
+
+def test_what_ecr_can_not_fetch_is_not_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository that passes another registry's images on may fail to, for the moment."""
+
+    class Client:
+        def batch_get_image(self, **_: Any) -> dict[str, Any]:
+            failure = {"failureCode": "UpstreamTooManyRequests", "failureReason": "wait a while"}
+            return {"images": [], "failures": [failure]}
+
+    monkeypatch.setattr(ecr, "_client", lambda _region: Client())
+    with pytest.raises(NoAnswer, match="wait a while"):
+        ecr.look_up(parse_image(f"{HOST}/hub/python:3"), PLACE)

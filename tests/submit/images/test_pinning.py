@@ -13,9 +13,9 @@ from submit import api
 from submit.errors import Refused, ServiceFailed
 from submit.experiment import Experiment, experiment_id
 from submit.images import check
+from submit.images.fetching import NotFound
 from submit.images.names import ImageName
 from submit.images.platforms import Found
-from submit.images.registry import NotFound
 from submit.plan import DIGEST_TAG
 from submit.sending import LOOK_HOLDS_S
 from tests.submit.fake import FLEET, Clock, FakeBatch, session

@@ -38,6 +38,7 @@ class Home:
             "HOME": str(path),
             "USER": "ada",
             "RUNFLEET_HOME": str(path / "home"),
+            "RUNFLEET_SEATS": str(path / "seats"),
             "PYTHONPATH": str(ROOT),
         }
         self.folder = path / "home" / "local" / machine_name()

@@ -115,6 +115,19 @@ def test_what_is_killed_with_its_supervisor_is_lost_and_can_be_retried(home: Hom
     assert home.starts() == [0, 0]
 
 
+def test_a_lost_run_is_not_tried_again_unasked_whoever_asks(home: Home) -> None:
+    """In Python as on the command line."""
+    experiment = api.Experiment(command=("true",))
+    with home.session() as session:
+        one, three = (
+            api.plan(session, each, LOCAL).submission
+            for each in (experiment, api.Experiment(command=("true",), retries=3))
+        )
+    assert one.definition.request["retryStrategy"]["attempts"] == 1
+    assert three.definition.request["retryStrategy"]["attempts"] == 4
+    assert one.experiment_id != three.experiment_id
+
+
 def test_a_lost_run_is_tried_again_when_that_was_asked_for(home: Home) -> None:
     first = home.path / "first"
     kept = home.send(home.experiment(f"test -e {first} || sleep 60", retries=2))
