@@ -5,7 +5,7 @@ SHELL = /bin/sh
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 PY = .venv/bin/python
-SCRIPTS = images/entrypoint.sh submit/runside/run.sh tools/setup.sh
+SCRIPTS = images/entrypoint.sh submit/local/attempt.sh submit/runside/run.sh tools/setup.sh
 CODE = infra sandbox submit __main__.py tests tools bench examples
 
 .PHONY: help

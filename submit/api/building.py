@@ -36,6 +36,7 @@ def build_image(
     context: Path | None = None,
     dockerfile: Path | None = None,
     cache: bool = False,
+    arguments: Sequence[str] = (),
 ) -> str:
     """Builds a folder's image with Docker (submit.images.build); its name with its tag."""
     from submit.images.build import build_image as build  # noqa: PLC0415 # starts Docker
@@ -47,6 +48,7 @@ def build_image(
         context=context or Path(),
         dockerfile=dockerfile,
         cache=cache,
+        arguments=arguments,
     )
 
 

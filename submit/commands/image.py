@@ -9,12 +9,21 @@ import click
 import msgspec
 
 from submit import api
-from submit.commands.options import fleet_option, json_option, stack_option
+from submit.commands.options import Parsed, fleet_option, json_option, stack_option
 from submit.commands.text import say, show_json
+from submit.errors import WrongUse
 
 repository_option = click.option(
     "--repository", metavar="REPOSITORY", help="Where images go.  [default: the stack's own]"
 )
+
+
+def _argument(text: str) -> str:
+    if not text.partition("=")[0] or "=" not in text:
+        raise WrongUse(
+            "build-arg", f"{text!r} is no NAME=VALUE", "--build-arg REQUIREMENTS=images/my.lock"
+        )
+    return text
 
 
 @click.group("image", subcommand_metavar="build|push|ls …")
@@ -41,6 +50,13 @@ def command() -> None:
 @click.option(
     "--cache", is_flag=True, help="With --push: keep its layers there for other machines."
 )
+@click.option(
+    "--build-arg",
+    "arguments",
+    multiple=True,
+    type=Parsed("name=value", _argument),
+    help="Of the Dockerfile; not for secrets.  [repeatable]",
+)
 @stack_option
 @fleet_option
 @json_option
@@ -58,6 +74,7 @@ def build(folder: Path, **given: Any) -> int:
         context=folder,
         dockerfile=given["dockerfile"],
         cache=given["cache"],
+        arguments=given["arguments"],
     )
     _tell(image, as_json=given["as_json"])
     return 0

@@ -31,9 +31,11 @@ def plan_build(
     archs: Sequence[str],
     push: bool,
     cache: bool,
+    arguments: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The command that builds the image, for the machine's own platform where `archs` is empty.
     With `cache` the layers are kept beside the image in its repository, for other machines.
+    `arguments` are the Dockerfile's, as NAME=VALUE.
 
     Raises WrongUse for platforms that no queue has, or that can't be loaded together.
     """
@@ -50,6 +52,8 @@ def plan_build(
         )
     parse_image(image)
     command = ["docker", "buildx", "build", "--tag", image, "--file", dockerfile]
+    for argument in arguments:
+        command += ["--build-arg", argument]
     if archs:
         command += ["--platform", ",".join(archs)]
     command += ["--builder", BUILDER, "--push"] if push else ["--load"]
@@ -69,17 +73,22 @@ def build_image(
     context: Path = Path(),
     dockerfile: Path | None = None,
     cache: bool = False,
+    arguments: Sequence[str] = (),
 ) -> str:
     """Builds the folder's image, pushes it if asked to; its name with its tag. A name without a
     tag gets one that says its content, so that equal files are one image. `archs` may be
-    `linux/amd64,linux/arm64`.
+    `linux/amd64,linux/arm64`; `arguments` are the Dockerfile's, as NAME=VALUE, and no secrets.
 
     Raises WrongUse, Refused, and ServiceFailed where Docker fails, which has said why.
     """
     file = dockerfile or context / "Dockerfile"
     archs = tuple(archs.split(",")) if isinstance(archs, str) and archs else tuple(archs or ())
     try:
-        tagged = image if has_tag(image) else f"{image}:{context_tag(context, file, archs)}"
+        tagged = (
+            image
+            if has_tag(image)
+            else f"{image}:{context_tag(context, file, (*archs, *arguments))}"
+        )
     except OSError as err:
         raise WrongUse(
             "no-dockerfile",
@@ -93,6 +102,7 @@ def build_image(
         archs=archs,
         push=push,
         cache=cache,
+        arguments=arguments,
     )
     if push:
         log_in(tagged)

@@ -68,6 +68,8 @@ def look_up(image: ImageName, place: EcrPlace) -> Found:
         platforms = platforms_of(text, ask)
     except Unreadable as err:
         raise NoAnswer(f"its answer can't be read: {err}") from err
+    except ServiceFailed as err:
+        raise NoAnswer(err.message) from err
     return Found(digest=f"sha256:{hashlib.sha256(text).hexdigest()}", platforms=platforms)
 
 

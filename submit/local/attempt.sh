@@ -11,6 +11,7 @@ began() {
     began=$1
 }
 read -r stat </proc/self/stat
+# shellcheck disable=SC2086 # its fields, one by one
 began ${stat##*) }
 { printf '%s %s %s\n' "$$" "$began" "$seat" >"$file"; } 2>/dev/null || exit 125
 # A signal to the whole group is the command's to answer; this shell waits for it. The command

@@ -80,7 +80,8 @@ class Crew:
         key = attempts.key(attempt)
         mark, log = self._files.mark(task.name, key), self._files.log(task.name, key)
         now = int(time.time() * 1000)
-        folder = task.container.get("workingDirectory", "/")
+        # Podman leaves a file where it was started when a container takes too much memory.
+        folder = task.container.get("workingDirectory") or str(mark.parent)
         try:
             process = attempts.start(command, environment, folder, mark, log, seat, hold)
         except (OSError, ValueError) as err:

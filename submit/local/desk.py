@@ -18,8 +18,9 @@ from submit.local.attempts import Files, begun_ms, end_group, is_alive, judge, k
 from submit.local.crew import Crew
 from submit.local.environment import merge
 from submit.local.machine import Machine
-from submit.local.placement import Asking, is_possible, place, without
-from submit.local.records import CANCELLED, CLAIMED, Attempt, Seat, Start, Task, over
+from submit.local.placement import Asking, is_possible
+from submit.local.records import CANCELLED, CLAIMED, Attempt, Start, Task, over
+from submit.local.seating import Seating
 from submit.local.seats import Seats
 from submit.local.starting import Starter
 from submit.local.store import Store
@@ -74,7 +75,7 @@ class Desk:
         files: Files,
         machine: Machine,
         boot: str,
-        seats: Seats | None,
+        seats: Seats,
     ) -> None:
         self._store = store
         self._crew = crew
@@ -89,8 +90,7 @@ class Desk:
         self._cancel: list[str] = []
         self._stale = True
         self._gathers = False
-        self._seats = seats
-        self._waits = False
+        self._seating = Seating(seats)
 
     @property
     def pause_s(self) -> float | None:
@@ -102,7 +102,7 @@ class Desk:
     @property
     def waits_for_others(self) -> bool:
         """Whether runs wait that could start if others' runs on this machine were over."""
-        return self._waits
+        return self._seating.waits
 
     @property
     def is_busy(self) -> bool:
@@ -253,30 +253,17 @@ class Desk:
         known: list[Start] = []
         fresh: list[Start] = []
         asking = [one for work in self._works.values() if (one := self._asking(work)).waiting]
-        self._waits = False
-        for seq, seat, hold in self._sit(asking) if asking else ():
+        for seq, seat, hold in self._seating.sit(self._crew.room(self._machine), asking):
             work = self._works[seq]
             if work.claimed:
                 known.append(Start(attempt=work.claimed.popleft(), seat=seat, hold=hold))
             else:
                 fresh.append(Start(attempt=work.claim(self._boot), seat=seat, hold=hold))
         begun = {start.attempt.seq for start in (*known, *fresh)}
-        for one in asking if self._waits else ():
+        for one in asking if self._seating.waits else ():
             if one.seq not in begun and not self._crew.of(one.seq):
                 self._works[one.seq].note = "waits for cores or GPUs that others' runs have here"
         return known, fresh
-
-    def _sit(self, asking: Sequence[Asking]) -> Iterator[tuple[int, Seat, int | None]]:
-        """Takes the seats that runs can have now."""
-        own = self._crew.room(self._machine)
-        room = without(own, self._seats.taken(own)) if self._seats else own
-        self._waits = room != own
-        for seq, seat in place(room, asking):
-            hold = self._seats.take(seat) if self._seats else None
-            if self._seats and hold is None:
-                self._waits = True  # somebody was quicker
-                return
-            yield seq, seat, hold
 
     def _asking(self, work: Work) -> Asking:
         task = work.task

@@ -144,12 +144,19 @@ OUT_OF_MEMORY = End(
 )
 
 
+_MEANINGS = {
+    126: ": the program can't be executed",
+    127: ": the program was not found",
+    137: ": it was killed, perhaps because it took more memory than it has",
+}
+"""Of exit statuses that no program of the user's gave."""
+
+
 def ended_with(code: int, forced: End | None) -> End:
     """How an attempt ended whose command ended with that status, after `forced` was done to it."""
     if forced is not None:
         return msgspec.structs.replace(forced, code=code)
     if code == 0:
         return End(state=RunState.DONE, code=0)
-    missing = {126: ": the program can't be executed", 127: ": the program was not found"}
-    reason = f"the command ended with {code}{missing.get(code, '')}"
+    reason = f"the command ended with {code}{_MEANINGS.get(code, '')}"
     return End(state=RunState.FAILED, code=code, reason=reason)

@@ -8,48 +8,53 @@ that: it lasts as long as the attempt, whichever supervisor is killed, and no lo
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import stat
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from submit.local.records import Seat
 
 WHERE = "RUNFLEET_SEATS"
 """A variable that names another file."""
-FILE = "/dev/shm/runfleet-seats"  # noqa: S108 # everybody's on purpose: see _open
+_NAME = "runfleet-seats"
+_FOLDERS = ("/run/lock", "/dev/shm")  # noqa: S108 # everybody's on purpose: see _open
+"""The first of them that all users may write to has the file: a system's users all find the same.
+In the second a service may remove it when its owner logs out (logind.conf(5), RemoveIPC)."""
+_FOR_ALL = stat.S_ISVTX | stat.S_IWOTH
 _FIRST_GPU = 1 << 20
 """Its byte: no machine has so many cores."""
 _LOCK = struct.Struct("hhqqi4x")
 """struct flock of 64-bit Linux: type, whence, start, length, pid."""
 
 
-class Seats:
-    """The machine's seats, as they are shared through that file. Raises OSError where it can't be
-    used.
+class Seats(msgspec.Struct, frozen=True):
+    """The machine's seats, as they are shared through that file. Its methods raise OSError where it
+    can't be used.
     """
 
-    def __init__(self, path: str = FILE) -> None:
-        self._path = path
-        self._eyes = _open(path)
-
-    def close(self) -> None:
-        """Looks no more; what was taken stays so."""
-        os.close(self._eyes)
+    path: str
 
     def taken(self, machine: Seat) -> Seat:
         """Which of the machine's cores and GPUs somebody's runs have, ours or others'."""
-        return Seat(
-            cores=self._locked(machine.cores, 0), gpus=self._locked(machine.gpus, _FIRST_GPU)
-        )
+        fd = _open(self.path)  # each time: somebody may have removed the one before
+        try:
+            return Seat(
+                cores=_locked(fd, machine.cores, 0), gpus=_locked(fd, machine.gpus, _FIRST_GPU)
+            )
+        finally:
+            os.close(fd)
 
     def take(self, seat: Seat) -> int | None:
         """A descriptor that has the seat as long as it, or a child's copy of it, is open; None
         when somebody was quicker.
         """
-        fd = _open(self._path)
+        fd = _open(self.path)
         try:
             for byte in (*seat.cores, *(_FIRST_GPU + gpu for gpu in seat.gpus)):
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, 0, byte, 1, 0))
@@ -60,16 +65,31 @@ class Seats:
             raise
         return fd
 
-    def _locked(self, numbers: Sequence[int], first: int) -> tuple[int, ...]:
-        """One call when none is: of several the kernel names any, so each is asked about then."""
-        if not numbers or not self._is_locked(first, max(numbers) + 1):
-            return ()
-        return tuple(number for number in numbers if self._is_locked(first + number, 1))
 
-    def _is_locked(self, start: int, length: int) -> bool:
-        asked = _LOCK.pack(fcntl.F_WRLCK, 0, start, length, 0)
-        answer = fcntl.fcntl(self._eyes, fcntl.F_OFD_GETLK, asked)
-        return bool(_LOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+def find_seats(environ: Mapping[str, str]) -> Seats:
+    """Where this machine's are told."""
+    return Seats(environ.get(WHERE) or f"{_folder()}/{_NAME}")
+
+
+def _folder() -> str:
+    for folder in _FOLDERS:
+        with contextlib.suppress(OSError):
+            if os.stat(folder).st_mode & _FOR_ALL == _FOR_ALL:  # noqa: PTH116 # a flag is wanted
+                return folder
+    return _FOLDERS[-1]
+
+
+def _locked(fd: int, numbers: Sequence[int], first: int) -> tuple[int, ...]:
+    """One call when none is: of several the kernel names any, so each is asked about then."""
+    if not numbers or not _is_locked(fd, first, max(numbers) + 1):
+        return ()
+    return tuple(number for number in numbers if _is_locked(fd, first + number, 1))
+
+
+def _is_locked(fd: int, start: int, length: int) -> bool:
+    asked = _LOCK.pack(fcntl.F_WRLCK, 0, start, length, 0)
+    answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+    return bool(_LOCK.unpack(answer)[0] != fcntl.F_UNLCK)
 
 
 def _open(path: str) -> int:

@@ -13,7 +13,6 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import time
 import traceback
 from pathlib import Path
@@ -26,7 +25,7 @@ from submit.local.attempts import Files
 from submit.local.crew import LOOK_S, Crew
 from submit.local.desk import Desk
 from submit.local.machine import boot_id, this_machine
-from submit.local.seats import FILE, WHERE, Seats
+from submit.local.seats import find_seats
 from submit.local.store import Store
 
 if TYPE_CHECKING:
@@ -92,16 +91,6 @@ def _await_other(folder: Path) -> None:
         time.sleep(0.025)
 
 
-def _seats(path: str) -> Seats | None:
-    """What this supervisor shares with others'; None where the system does not let it."""
-    try:
-        return Seats(path)
-    except OSError as err:
-        # Into its log.
-        sys.stderr.write(f"cores and GPUs are not shared with others' runs: {path}: {err}\n")
-        return None
-
-
 class _Caller(msgspec.Struct, kw_only=True):
     """A connection, and the tasks whose end it waits for."""
 
@@ -116,9 +105,8 @@ class _Supervisor:
         self._selector = selector
         boot = boot_id()
         self._crew = Crew(Files(folder), selector, boot)
-        self._seats = _seats(os.environ.get(WHERE) or FILE)
-        machine = this_machine(os.environ)
-        self._desk = Desk(store, self._crew, Files(folder), machine, boot, self._seats)
+        machine, seats = this_machine(os.environ), find_seats(os.environ)
+        self._desk = Desk(store, self._crew, Files(folder), machine, boot, seats)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._callers: dict[int, _Caller] = {}
         self._ending = False
@@ -155,8 +143,6 @@ class _Supervisor:
         for caller in list(self._callers.values()):
             self._hang_up(caller)
         self._listener.close()
-        if self._seats:
-            self._seats.close()
         (self._folder / wire.SOCKET).unlink(missing_ok=True)
 
     def _pause(self, idle_since: float) -> float | None:

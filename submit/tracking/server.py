@@ -86,7 +86,11 @@ def _asking(environ: Mapping[str, str], path: str) -> Iterator[Any]:
     """
     parts = path.split("/")
     if len(parts) != 2 or not all(parts):  # noqa: PLR2004 # an entity and a project
-        raise WrongUse("wandb-project", f"{path!r} is no ENTITY/PROJECT", "ENTITY/PROJECT")
+        raise WrongUse(
+            "wandb-project",
+            f"{path!r} is no ENTITY/PROJECT",
+            "both as in https://wandb.ai/ENTITY/PROJECT",
+        )
     key = find_key(None, environ)
     if key is None:
         raise Refused(

@@ -81,6 +81,7 @@ def test_what_docker_is_told() -> None:
     both = ("linux/amd64", "linux/arm64")
     pushed = f"{head} --platform linux/amd64,linux/arm64 --builder runfleet --push"
     assert plan(archs=both, push=True) == f"{pushed} ."
+    assert plan(arguments=("A=b c",)) == f"{head} --build-arg A=b c --load ."
     where = "type=registry,ref=lab/ppo:cache"
     assert plan(archs=both, push=True, cache=True) == (
         f"{pushed} --cache-from {where} "
@@ -128,6 +129,21 @@ def test_build_and_push_into_the_stacks_repository(
     assert " ".join(create[0]) == "buildx create --name runfleet --driver docker-container"
     assert build[0][:4] == ["buildx", "build", "--tag", image]
     assert build[0][-1] == str(context)
+
+
+@pytest.mark.slow
+def test_arguments_of_the_dockerfile_are_part_of_what_is_built(
+    docker: Docker, context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["image", "build", str(context), "--repository", "lab/ppo"]
+    images = set()
+    for value in ("A=1", "A=2=3", "A="):
+        assert run_command([*words, "--build-arg", value]) == 0
+        images.add(capfd.readouterr().out)
+        assert f"--build-arg {value} --load" in docker.commands[-1]
+    assert len(images) == 3
+    assert run_command([*words, "--build-arg", "A"]) == 2
+    assert "'A' is no NAME=VALUE" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from sandbox.testing import running
 from submit.images import ecr
@@ -83,6 +84,22 @@ def test_docker_is_let_in_as_aws_says() -> None:
     user, password = ecr.login(PLACE)
     assert user == "AWS"
     assert password
+
+
+def test_an_index_of_which_ecr_tells_no_more_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = {"digest": f"sha256:{'1' * 64}", "size": 1}
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": INDEX_TYPES[0], "manifests": [bare]})
+
+    class Client:
+        def batch_get_image(self, **asked: Any) -> dict[str, Any]:
+            if "imageDigest" in asked["imageIds"][0]:
+                error = {"Error": {"Code": "ThrottlingException", "Message": "slower"}}
+                raise ClientError(error, "BatchGetImage")
+            return {"images": [{"imageManifest": manifest}], "failures": []}
+
+    monkeypatch.setattr(ecr, "_client", lambda _region: Client())
+    with pytest.raises(NoAnswer, match="slower"):
+        ecr.look_up(parse_image(f"{HOST}/rl:1"), PLACE)
 
 
 def test_what_ecr_can_not_fetch_is_not_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,16 @@ def test_a_run_outlives_the_supervisor_that_started_it(boxed: Boxed) -> None:
     boxed.none_left()
 
 
+def test_a_run_that_takes_too_much_memory_says_so(boxed: Boxed) -> None:
+    """And leaves no file of the engine's behind."""
+    kept = boxed.send(boxed.experiment("x=a; while :; do x=$x$x; done"))
+    assert boxed.over(kept) == {"failed": 1}
+    (run,) = boxed.runs(kept)
+    assert (run.exit_code, "more memory" in run.reason) == (137, True)
+    boxed.none_left()
+    assert not list(boxed.path.rglob("oom"))
+
+
 def test_an_image_that_there_is_not(boxed: Boxed) -> None:
     with pytest.raises(Refused, match="there is no image localhost/nope:1 here"):
         boxed.send(boxed.experiment("true", image="localhost/nope:1"))

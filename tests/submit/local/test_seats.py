@@ -30,8 +30,6 @@ def test_what_one_has_the_other_sees_and_can_not_take(tmp_path: Path) -> None:
         assert one.taken(MACHINE) == Seat(cores=(1, 64), gpus=(1,)), "nothing half taken"
     os.close(hold)
     assert there.taken(MACHINE) == Seat()
-    here.close()
-    there.close()
 
 
 def test_a_seat_is_free_when_the_last_that_has_it_ends(tmp_path: Path) -> None:
@@ -44,14 +42,13 @@ def test_a_seat_is_free_when_the_last_that_has_it_ends(tmp_path: Path) -> None:
         child.kill()
         child.wait()
     assert seats.taken(MACHINE).cores == ()
-    seats.close()
 
 
 def test_the_file_is_for_all_users_and_nobody_else_s_link(tmp_path: Path) -> None:
     path = tmp_path / "seats"
     before = os.umask(0o077)
     try:
-        Seats(str(path)).close()
+        Seats(str(path)).taken(MACHINE)
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o666
@@ -59,7 +56,18 @@ def test_the_file_is_for_all_users_and_nobody_else_s_link(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "no/such/folder"):
         with pytest.raises(OSError):  # noqa: PT011 # whichever
-            Seats(str(tmp_path / name))
+            Seats(str(tmp_path / name)).taken(MACHINE)
+
+
+def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "seats"
+    here, there = Seats(str(path)), Seats(str(path))
+    here.taken(MACHINE)
+    path.unlink()
+    hold = here.take(Seat(cores=(0,)))
+    assert hold is not None
+    assert there.taken(MACHINE).cores == (0,)
+    os.close(hold)
 
 
 @pytest.mark.slow
@@ -98,7 +106,6 @@ def test_a_run_says_that_it_waits_for_others(home: Home) -> None:
     assert home.starts() == []
     os.close(hold)
     assert home.over(kept) == {"done": 1}
-    seats.close()
 
 
 @pytest.mark.slow
