@@ -12,6 +12,7 @@ from infra.settings import NAMESPACE, Settings
 VPC_KEY = f"{NAMESPACE}:vpcId"
 SUBNETS_KEY = f"{NAMESPACE}:subnetIds"
 TYPES_KEY = f"{NAMESPACE}:instanceTypes"
+_LIST_SUBNETS = "aws ec2 describe-subnets --query 'Subnets[].[VpcId,SubnetId]' --output text"
 
 
 def no_ground(settings: Settings, choices: Sequence[Choice], account: Account) -> list[Mistake]:
@@ -34,7 +35,8 @@ def _wrong_network(settings: Settings, account: Account) -> Iterator[Mistake]:
     for index, name in enumerate(settings.subnet_ids):
         path = f"{SUBNETS_KEY}[{index}]"
         if name not in known:
-            yield Mistake(path=path, problem=f"the account has no subnet {name} in this region")
+            problem = f"the account has no subnet {name} in this region"
+            yield Mistake(path=path, problem=problem, command=_LIST_SUBNETS)
         elif known[name].vpc_id != account.vpc_id:
             problem = (
                 f"{name} lies in {known[name].vpc_id}, not in {account.vpc_id}; a fleet has one VPC"
@@ -48,7 +50,7 @@ def _wrong_network(settings: Settings, account: Account) -> Iterator[Mistake]:
         yield Mistake(path=VPC_KEY, problem=problem, command=command)
     elif not account.subnets:
         problem = f"the account has no VPC {account.vpc_id} with a subnet in this region"
-        yield Mistake(path=VPC_KEY, problem=problem)
+        yield Mistake(path=VPC_KEY, problem=problem, command=_LIST_SUBNETS)
 
 
 def _offered_nowhere(choices: Sequence[Choice], account: Account) -> Iterator[Mistake]:

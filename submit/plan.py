@@ -112,7 +112,6 @@ def plan_submission(
     identity = experiment_id(experiment)
     every_run = encode_spans(run_spans(experiment))
     wanted = every_run if runs is None else runs
-
     shared = _share_out(experiment, min(len(wanted), len(every_run)))
     image = pin(experiment.image, digest) if digest else experiment.image
     definition = define(experiment, fleet, resources, shared.definition, image)

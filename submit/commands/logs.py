@@ -95,7 +95,7 @@ def _prefixes(views: list[RunView]) -> dict[int, str]:
 
 
 def _prefix(view: RunView) -> str:
-    return f"[{view.run.index} {run_text(view.run)}] "
+    return f"[{run_text(view.run)}] "
 
 
 def _tell_silent(views: list[RunView], experiment: str) -> None:

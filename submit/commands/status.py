@@ -94,8 +94,7 @@ def tell_end(session: api.Session, progress: Progress) -> None:
     failed = progress.bad - progress.counts.get(RunState.CANCELLED, 0)
     failures = api.failed_runs(session, progress, 1) if failed else []
     for view in failures:
-        run = f"run {view.run.index} {run_text(view.run)}".rstrip()
-        say(f"first that failed: {run}: {reason_text(view)}")
+        say(f"first that failed: run {run_text(view.run)}: {reason_text(view)}")
         lines = [line.text.rstrip() for line in api.log(session, progress, view, 5)]
         last = next((line for line in reversed(lines) if line), None)
         if last:

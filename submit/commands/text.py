@@ -79,8 +79,8 @@ def number(value: float) -> str:
 
 
 def run_text(run: Run) -> str:
-    """`env-id=CartPole-v1 seed=2`, always on one line."""
-    parts = [f"{name}={one_line(value)}" for name, value in run.parameters]
+    """`7 env-id=CartPole-v1 seed=2`, always on one line."""
+    parts = [str(run.index), *(f"{name}={one_line(value)}" for name, value in run.parameters)]
     parts += [] if run.seed is None else [f"seed={run.seed}"]
     return " ".join(parts)
 

@@ -14,6 +14,8 @@ import pytest
 from submit import session as session_module
 from submit.commands import VERBS, run_command
 from submit.commands.asking import HEADINGS
+from submit.commands.text import run_text
+from submit.experiment import Run
 from submit.waiting import QueueFacts
 
 from .fake import FLEET, Clock, FakeBatch
@@ -742,3 +744,18 @@ def test_a_reader_of_a_table_that_goes_away_is_no_error(submit: Terminal) -> Non
     os.close(write)
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        (Run(index=7, parameters=(), seed=None, wandb_run_id="x-7"), "7"),
+        (Run(index=7, parameters=(), seed=2, wandb_run_id="x-7"), "7 seed=2"),
+        (
+            Run(index=0, parameters=(("env-id", "A\n"),), seed=None, wandb_run_id="x-0"),
+            r"0 env-id=A\n",
+        ),
+    ],
+)
+def test_a_run_is_named_in_one_line(run: Run, text: str) -> None:
+    assert run_text(run) == text
