@@ -101,7 +101,10 @@ def tell_end(session: api.Session, progress: Progress) -> None:
             say(f"  its last line: {one_line(last)}")
         say(f"  next: submit logs {kept.id} --run {view.run.index}; submit retry {kept.id}")
     if progress.is_over and not failures:
-        say(f"  next: submit results {kept.id}")
+        if RunState.DONE in progress.counts:
+            say(f"  next: submit results {kept.id}")
+        elif RunState.CANCELLED in progress.counts:
+            say(f"  next: submit retry {kept.id} --cancelled")
 
 
 def reason_text(view: RunView) -> str:

@@ -495,6 +495,7 @@ def test_cancel(submit: Terminal) -> None:
     assert submit.out.endswith(": 3 runs told to stop\n")
     assert submit("status", "latest") == 1
     assert "3 cancelled" in submit.out
+    assert submit.err.endswith(" --cancelled\n"), "there are no results"
     assert submit("cancel", "latest", "--yes") == 0
     assert "nothing to stop" in submit.out
 
