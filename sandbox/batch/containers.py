@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ ENGINES = ("docker", "podman")
 _CALL_SECONDS = 120.0
 _LAST_LINES_SECONDS = 10.0
 """How long the last lines of a container that has ended may take."""
+_OOM_FILE = "oom"
+"""Of conmon, Podman's monitor of a container."""
 _NEVER_RAN = frozenset({"created", "configured", "initialized"})
 
 
@@ -57,16 +60,26 @@ class ContainerExecutor:
     ) -> Outcome:
         """Runs it to its end. `stop` ends it early; `log` takes its lines as they come."""
         self._reaper.start()
+        with _folder(attempt.folder):
+            return self._run(attempt, started, stop, log)
+
+    def _run(
+        self,
+        attempt: Attempt,
+        started: Callable[[int], None],
+        stop: threading.Event,
+        log: Log,
+    ) -> Outcome:
         name = f"runfleet-{attempt.folder.name}"
         fault = self._pull(attempt.container["image"], stop) or self._create(name, attempt)
         if fault:
             return Outcome(None, fault)
         try:
-            said = self._call("start", name)
+            said = _run([self._engine, "start", name], folder=attempt.folder)
             if said.returncode:
                 return Outcome(None, f"CannotStartContainerError: {_last_line(said)}")
             self._follow(name, attempt, started, stop, log)
-            return self._outcome(name)
+            return self._outcome(name, attempt.folder)
         finally:
             self._call("rm", "--force", "--volumes", name)
             volumes = arguments.volume_names(name, attempt.container)
@@ -134,14 +147,16 @@ class ContainerExecutor:
                 reader.kill()
                 reader.wait()
 
-    def _outcome(self, name: str) -> Outcome:
+    def _outcome(self, name: str, folder: Path) -> Outcome:
         said = self._call("inspect", "--format", "{{json .State}}", name)
         if said.returncode:
             return Outcome(None, f"CannotInspectContainerError: {_last_line(said)}")
         state = json.loads(said.stdout)
         if state.get("Status") in _NEVER_RAN:
             return Outcome(None, f"CannotStartContainerError: {state.get('Error')}")
-        return Outcome(state["ExitCode"], None, out_of_memory=bool(state.get("OOMKilled")))
+        # Podman does not always know what its monitor has written to where that was started.
+        out_of_memory = bool(state.get("OOMKilled")) or (folder / _OOM_FILE).exists()
+        return Outcome(state["ExitCode"], None, out_of_memory=out_of_memory)
 
     def _call(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return _run([self._engine, *words])
@@ -178,11 +193,13 @@ def _run(
     command: Sequence[str],
     env: Mapping[str, str] | None = None,
     timeout_s: float = _CALL_SECONDS,
+    folder: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """The command, done; one that can't be run has failed."""
     try:
         return subprocess.run(
             command,
+            cwd=folder,
             env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -226,12 +243,21 @@ def _begin(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
+def _folder(folder: Path) -> Iterator[None]:
+    """The attempt's folder, for this user alone, gone when the block is left."""
+    folder.mkdir(parents=True, mode=0o700)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def _env_file(folder: Path, variables: Mapping[str, str]) -> Iterator[str | None]:
     """A file of these variables for this user alone, gone when the block is left."""
     if not variables:
         yield None
         return
-    folder.mkdir(parents=True, mode=0o700)
     path = folder / "env"
     try:
         path.touch(mode=0o600)
@@ -239,7 +265,6 @@ def _env_file(folder: Path, variables: Mapping[str, str]) -> Iterator[str | None
         yield str(path)
     finally:
         path.unlink(missing_ok=True)
-        folder.rmdir()
 
 
 def _last_line(said: subprocess.CompletedProcess[Any]) -> str:

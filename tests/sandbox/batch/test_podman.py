@@ -70,8 +70,8 @@ def test_a_job_that_takes_more_memory_than_it_has_is_killed(boxed: World, podman
         },
     )
     job = boxed.over(boxed.submit(jobDefinition=definition))
-    # Whether Podman says why depends on the system's control groups.
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
+    assert job["container"]["reason"].startswith("OutOfMemoryError: Container killed due to memory")
 
 
 def test_what_is_terminated_is_asked_and_then_killed(boxed: World) -> None:
