@@ -56,16 +56,16 @@ def until(account: Account, jobs: list[str], wanted: list[str]) -> None:
 
 
 def test_with_jobs_in_it(account: Account, stack: Stack, environment: dict[str, str]) -> None:
-    """A preview refuses what would end them unasked, and says whose jobs end; those of other types go on. Destroy says so and ends the
-    rest, without the program.
+    """A preview refuses what would end them unasked, and says whose jobs end; those of other types
+    go on. Destroy says so and ends the rest, without the program.
     """
     staying = submit(account, stack, "c6g-medium", 1)
     until(account, staying, ["RUNNING"])
-    going = submit(account, stack, "c5a-large", 5)
     for change in ({"batchServiceRole": True}, {"allocationStrategy": "BEST_FIT"}):
         stack.configure(instanceTypes=["c6g.medium", "c5a.large"], spot=False, maxVcpus=4, **change)
         with pytest.raises(Failed, match=r"would end: ending-c6g-medium-\w+: 1 RUNNING"):
             stack.plan()
+    going = submit(account, stack, "c5a-large", 5)
     stack.configure(instanceTypes=["c6g.medium"], spot=False, maxVcpus=4)
     told = stack.run("preview", "--stack", stack.name)
     assert re.search(r"jobs end with their queues: ending-c5a-large-\w+: ", told)
