@@ -43,6 +43,7 @@ def test_what_an_image_promises(path: Path) -> None:
     assert "\nUSER 10001\n" in last
     assert 'ENTRYPOINT ["tini", "-s", "--", "entrypoint"]' in last
     assert "org.opencontainers.image.title" in last
+    assert 'ARG VIDEO="ffmpeg xvfb"' in last
     assert "DISPLAY" not in re.sub(r"^#.*$", "", last, flags=re.MULTILINE)
 
 
