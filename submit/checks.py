@@ -44,15 +44,15 @@ def check_experiment(experiment: Experiment) -> None:
             "no command to run was given",
             "submit run --queue QUEUE --seeds 3 -- python train.py",
         )
-    _check_axes(experiment.axes)
-    _check_seeds(experiment.seeds)
+    check_axes(experiment.axes)
+    check_seeds(experiment.seeds)
     _check_included(experiment)
     _check_excluded(experiment)
-    _check_environment(experiment.environment)
+    check_environment(experiment.environment)
     _check_once(experiment)
     _check_text("the command", *experiment.command)
     _check_shell_code(experiment)
-    _check_labels(experiment)
+    check_labels(experiment)
 
 
 def _check_included(experiment: Experiment) -> None:
@@ -181,8 +181,8 @@ def _shell_code(command: Sequence[str]) -> set[int]:
     }
 
 
-def _check_labels(experiment: Experiment) -> None:
-    """What is for people, at W&B and in tags; and whose share it is."""
+def check_labels(experiment: Experiment) -> None:
+    """Raises WrongUse for what is for people, at W&B and in tags, or whose share it is."""
     _check_text("the name or the group", experiment.name, experiment.group)
     for what, text in (("name", experiment.name), ("group", experiment.group)):
         if not text.isprintable():  # a terminal would obey it, a table break
@@ -215,7 +215,8 @@ def _check_labels(experiment: Experiment) -> None:
         )
 
 
-def _check_axes(axes: tuple[Axis, ...]) -> None:
+def check_axes(axes: tuple[Axis, ...]) -> None:
+    """Raises WrongUse for names that no parameters can have together, and values of none."""
     _check_names([name for axis in axes for name in axis.names])
     for axis in axes:
         names = " and ".join(axis.names)
@@ -278,7 +279,8 @@ def _check_once(experiment: Experiment) -> None:
             )
 
 
-def _check_environment(environment: tuple[tuple[str, str], ...]) -> None:
+def check_environment(environment: tuple[tuple[str, str], ...]) -> None:
+    """Raises WrongUse for variables that a run can't have, or must not where others can look."""
     for name, value in environment:
         if not _ENVIRONMENT_NAME.fullmatch(name):
             raise WrongUse(
@@ -301,7 +303,8 @@ def _check_environment(environment: tuple[tuple[str, str], ...]) -> None:
         _check_text(f"the environment variable {name}", value)
 
 
-def _check_seeds(seeds: tuple[int, ...]) -> None:
+def check_seeds(seeds: tuple[int, ...]) -> None:
+    """Raises WrongUse for seeds that are given twice, or below 0."""
     if len(set(seeds)) < len(seeds):
         raise WrongUse("seed-twice", "a seed is given twice", "--seeds 1,2,3")
     if any(seed < 0 for seed in seeds):

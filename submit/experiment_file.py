@@ -6,15 +6,17 @@ YAML's own types play no part. Every complaint has the file, the line and the fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from submit.asked import Asked, parse_command
+from submit.checks import check_axes, check_environment, check_labels, check_seeds
 from submit.errors import WrongUse
-from submit.experiment import Axis, Cell
+from submit.experiment import Axis, Cell, Experiment
 from submit.grid import axis, env_ids, parse_cell, parse_names, parse_values
 from submit.nearest import did_you_mean
-from submit.units import parse_count, parse_duration, parse_memory, parse_seeds, parse_variable
+from submit.units import parse_duration, parse_memory, parse_seeds, parse_variable
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
@@ -91,8 +93,16 @@ class _File:
 
     def parsed(self, node: Node, path: str, parse: Callable[[str], Any]) -> Any:
         """What the option's parser makes of the value."""
+        return self._told(node, path, lambda: parse(self.text(node, path)))
+
+    def checked(self, node: Node, path: str, got: Any, check: Callable[[Any], None]) -> Any:
+        """What was read, if the check of the whole experiment will let it pass."""
+        self._told(node, path, lambda: check(got))
+        return got
+
+    def _told(self, node: Node, path: str, do: Callable[[], Any]) -> Any:
         try:
-            return parse(self.text(node, path))
+            return do()
         except WrongUse as err:
             if err.slug == "experiment-file":
                 raise
@@ -104,6 +114,26 @@ Read = Callable[[_File, "Node", str], Any]
 
 def _one(parse: Callable[[str], Any] = str) -> Read:
     return lambda file, node, path: file.parsed(node, path, parse)
+
+
+def _count(*, least: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
+            raise WrongUse("count", f"{text!r} is no whole number from {least} on", MENDED)
+        return int(text)
+
+    return parse
+
+
+def _checked(read: Read, check: Callable[[Any], None]) -> Read:
+    return lambda file, node, path: file.checked(node, path, read(file, node, path), check)
+
+
+def _label(field: str) -> Callable[[Any], None]:
+    """The check of what is for people, for that field of an Experiment."""
+    return lambda got: check_labels(Experiment(command=("x",), **{field: got}))
 
 
 def _texts(file: _File, node: Node, path: str) -> tuple[str, ...]:
@@ -124,15 +154,16 @@ def _seeds(file: _File, node: Node, path: str) -> tuple[int, ...]:
     if _shape(node) == "scalar":
         seeds: tuple[int, ...] = file.parsed(node, path, parse_seeds)
         return seeds
-    count = parse_count("a seed", least=0)
+    count = _count(least=0)
     return tuple(file.parsed(item, path, count) for item in file.items(node, path))
 
 
 def _grid(file: _File, node: Node, path: str) -> tuple[Axis, ...]:
-    return tuple(
-        axis(name, _texts(file, value, f"{path}.{name}"))
-        for name, _, value in file.pairs(node, path)
-    )
+    found: list[Axis] = []
+    for name, _, value in file.pairs(node, path):
+        field = f"{path}.{name}"
+        found += file.checked(value, field, (axis(name, _texts(file, value, field)),), check_axes)
+    return tuple(found)
 
 
 def _env_ids(file: _File, node: Node, path: str) -> tuple[Axis, ...]:
@@ -176,39 +207,43 @@ def _cells(file: _File, node: Node, path: str) -> tuple[Cell, ...]:
 
 def _variables(file: _File, node: Node, path: str) -> tuple[tuple[str, str], ...]:
     if _shape(node) == "mapping":
-        pairs = file.pairs(node, path)
-        return tuple((name, file.text(value, f"{path}.{name}")) for name, _, value in pairs)
+        found: list[tuple[str, str]] = []
+        for name, _, value in file.pairs(node, path):
+            field = f"{path}.{name}"
+            pair = (name, file.text(value, field))
+            found += file.checked(value, field, (pair,), check_environment)
+        return tuple(found)
     return tuple(file.parsed(item, path, parse_variable) for item in file.items(node, path))
 
 
 FIELDS: dict[str, tuple[str, Read]] = {
     "queue": ("queue", _one()),
     "command": ("command", _command),
-    "seeds": ("seeds", _seeds),
-    "env-ids": ("axes", _env_ids),
+    "seeds": ("seeds", _checked(_seeds, check_seeds)),
+    "env-ids": ("axes", _checked(_env_ids, check_axes)),
     "grid": ("axes", _grid),
     "zip": ("zips", _zips),
     "include": ("include", _cells),
     "exclude": ("exclude", _cells),
     "image": ("image", _one()),
-    "nodes": ("nodes", _one(parse_count("nodes", least=1))),
-    "vcpus": ("vcpus", _one(parse_count("vCPUs", least=1))),
+    "nodes": ("nodes", _one(_count(least=1))),
+    "vcpus": ("vcpus", _one(_count(least=1))),
     "memory": ("memory_mib", _one(parse_memory)),
-    "gpus": ("gpus", _one(parse_count("GPUs", least=0))),
+    "gpus": ("gpus", _one(_count(least=0))),
     "shm": ("shm_mib", _one(parse_memory)),
     "hours": ("timeout_s", _one(parse_duration)),
-    "env": ("environment", _variables),
+    "env": ("environment", _checked(_variables, check_environment)),
     "secret": ("secrets", _texts),
-    "retries": ("retries", _one(parse_count("retries", least=0))),
+    "retries": ("retries", _one(_count(least=0))),
     "fallback": ("fallback", _one()),
-    "after": ("after", _one(parse_count("machines", least=1))),
-    "name": ("name", _one()),
-    "group": ("group", _one()),
+    "after": ("after", _one(_count(least=1))),
+    "name": ("name", _checked(_one(), _label("name"))),
+    "group": ("group", _checked(_one(), _label("group"))),
     "wandb-project": ("project", _one()),
     "wandb-entity": ("entity", _one()),
-    "tag": ("tags", _texts),
-    "share": ("share", _one()),
-    "workers": ("workers", _one(parse_count("workers", least=1))),
+    "tag": ("tags", _checked(_texts, _label("tags"))),
+    "share": ("share", _checked(_one(), _label("share"))),
+    "workers": ("workers", _one(_count(least=1))),
 }
 """Each field: what it is in Asked, and how it is read."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 
 from submit.errors import WrongUse
 
@@ -42,7 +41,9 @@ def parse_memory(text: str) -> int:
 
     Raises WrongUse for anything else and for less than 4 MiB, the least that Docker takes.
     """
-    value, unit = _amount("memory", text, _MEMORY_UNITS, "--memory 3000 (MiB) or --memory 3GiB")
+    value, unit = _amount(
+        "amount of memory", text, _MEMORY_UNITS, "--memory 3000 (MiB) or --memory 3GiB"
+    )
     mib = math.ceil(value * _MEMORY_UNITS[unit])
     if mib < 4:  # noqa: PLR2004 # RegisterJobDefinition: at least 4 MiB for a container
         raise WrongUse(
@@ -58,23 +59,8 @@ def parse_duration(text: str) -> int:
 
     Raises WrongUse for anything else.
     """
-    value, unit = _amount("a duration", text, _DURATION_UNITS, "--hours 12 or --hours 90m")
+    value, unit = _amount("duration", text, _DURATION_UNITS, "--hours 12 or --hours 90m")
     return math.ceil(value * _DURATION_UNITS[unit])
-
-
-def parse_count(what: str, *, least: int) -> Callable[[str], int]:
-    """A parser of whole numbers from `least` on."""
-
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
-            raise WrongUse(
-                "count",
-                f"{text!r} is no number of {what} from {least} on",
-                f"a whole number from {least} on",
-            )
-        return int(text)
-
-    return parse
 
 
 def parse_variable(text: str) -> tuple[str, str]:
@@ -99,5 +85,5 @@ def _counted(first: int, last: int, text: str, hint: str) -> tuple[int, ...]:
 def _amount(what: str, text: str, units: dict[str, int], hint: str) -> tuple[float, str]:
     match = _AMOUNT.fullmatch(text)
     if not match or match[2].lower() not in units:
-        raise WrongUse(what.removeprefix("a "), f"{text!r} is no amount of {what}", hint)
+        raise WrongUse(what.rpartition(" ")[2], f"{text!r} is no {what}", hint)
     return float(match[1]), match[2].lower()
