@@ -101,6 +101,17 @@ def test_new_ones_are_made_before_old_ones_go() -> None:
     assert "take those out, type pulumi up, then add the others" in mistake.problem
 
 
+def test_renewed_ones_need_room_twice() -> None:
+    """At the limit an edit that Batch can not make in place would fail half-way."""
+    plan = planned(Settings(instance_types=C6G))
+    own = (("rl", "c6g-medium"), ("rl", "c6g-medium-spot"))
+    full = standing(*own, *(("dl", f"q{n}") for n in range(47)))
+    assert crowded(plan, full, renewed=["c6g-medium"]) == []
+    (mistake,) = crowded(plan, full, renewed=["c6g-medium", "c6g-medium-spot"])
+    assert "2 of the fleet's 2 compute environments and 2 queues beside 47" in mistake.problem
+    assert "take instance types out for the edit and type pulumi up" in mistake.problem
+
+
 def test_fair_share_is_fixed_when_a_queue_is_made() -> None:
     stands = standing(queues=(queue("c6g-medium"), queue("c5a-large")))
     assert unchangeable(planned(Settings(instance_types=C6G)), stands) == []

@@ -112,7 +112,8 @@ class Look:
         assert (account, region) == ("123456789012", "us-east-1")
         _ = config
 
-    def standing(self) -> Standing:
+    def standing(self, stack: str) -> Standing:
+        assert stack == "rl"
         return self.found
 
     def jobs(self, queues: Iterable[str]) -> dict[str, list[Jobs]]:
@@ -475,7 +476,7 @@ def test_account_that_can_not_be_counted(
 ) -> None:
     """Building goes on: to count takes rights that a team may not have."""
 
-    def refuse(_: Look) -> Standing:
+    def refuse(_: Look, stack: str) -> Standing:  # noqa: ARG001 # asked for, not used
         raise NotCounted("AccessDenied")
 
     monkeypatch.setattr(Look, "standing", refuse)
