@@ -59,10 +59,15 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_stack(
-    stack: str, config: Mapping[str, str], catalog: Catalog, *, region: str
+    stack: str,
+    config: Mapping[str, str],
+    catalog: Catalog,
+    *,
+    region: str,
+    secret_keys: frozenset[str] = frozenset(),
 ) -> StackFile:
     """What the stack with these settings will use; `region` where they name none."""
-    settings, mistakes = read_settings(config)
+    settings, mistakes = read_settings(config, secret_keys=secret_keys)
     choices, impossible = choose(settings, catalog)
     profile = config.get("aws:profile")
     where = config.get("aws:region") or region or "(no region)"

@@ -175,16 +175,23 @@ def test_command_without_room(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_command_tells_mistakes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(project, "rl", instanceTypes="a1.medium", maxVcpus="many")
-    main(["capacity", str(project)])
+    write(project, "rl", instanceTypes="a1.medium", maxVcpus="many", rootVolumeGib={"secure": "x"})
+    assert main(["capacity", str(project)]) == 1
     out = capsys.readouterr().out
     assert "runfleet:instanceTypes[0]: a1.medium needs an image" in out
     assert "runfleet:maxVcpus:" in out
+    assert "runfleet:rootVolumeGib: is a secret here" in out
+    assert "fits, as far as it can be read" in out
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [("config: [", "is not YAML"), ("- a", "is not a map"), (None, "has no Pulumi.<stack>.yaml")],
+    [
+        ("config: [", "is not YAML"),
+        ("- a", "is not a map"),
+        ("config: rl", "config is not a map"),
+        (None, "has no Pulumi.<stack>.yaml"),
+    ],
 )
 def test_command_on_what_it_can_not_read(
     project: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str
@@ -193,6 +200,35 @@ def test_command_on_what_it_can_not_read(
         (project / "Pulumi.rl.yaml").write_text(content)
     assert main(["capacity", str(project)]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_broken_files_do_not_hide_the_others(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All broken ones are told, the rest is counted."""
+    write(project, "rl")
+    (project / "Pulumi.a.yaml").write_text("config: [")
+    (project / "Pulumi.b.yaml").write_bytes(b"\xff\xfe")
+    (project / "Pulumi.c.yaml").mkdir()
+    assert main(["capacity", "--json", str(project)]) == 2
+    told = capsys.readouterr()
+    assert [row["stack"] for row in json.loads(told.out)] == ["rl"]
+    for stack in "abc":
+        assert f"not counted: {project / f'Pulumi.{stack}.yaml'}" in told.err
+
+
+def test_what_the_project_says_for_all_its_stacks(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = project / "Pulumi.yaml"
+    content = yaml.safe_load(file.read_text())
+    content["config"] |= {"aws:region": {"value": "eu-west-1"}, "spot": False}
+    file.write_text(yaml.safe_dump(content))
+    write(project, "rl")
+    write(project, "dl", spot=True)
+    assert main(["capacity", "--json", str(project)]) == 0
+    rows = [tuple(row.values())[:3] for row in json.loads(capsys.readouterr().out)]
+    assert rows == [("eu-west-1", "dl", 12), ("eu-west-1", "rl", 6)]
 
 
 @pytest.mark.parametrize(
