@@ -216,16 +216,15 @@ def unchangeable(plan: FleetPlan, standing: Standing) -> list[Mistake]:
             "destroy the stack first"
         )
         mistakes.append(Mistake(path=f"{NAMESPACE}:naming", problem=problem))
-    for queue in _queues(plan):
-        other = by_name.get(queue.fixed_name or "")
-        if other and other.stack != plan.stack:
-            whose = f"stack {other.stack}" if other.stack else "no stack"
-            problem = (
-                f"the account has a queue {queue.fixed_name} already, of {whose}; plain names are "
-                "for one team in an account"
-            )
-            command = f"pulumi config set {NAMESPACE}:naming stack"
-            mistakes.append(Mistake(path=f"{NAMESPACE}:naming", problem=problem, command=command))
+    names = [q.fixed_name for q in _queues(plan) if q.fixed_name in by_name]
+    others = [by_name[name] for name in names if name and by_name[name].stack != plan.stack]
+    if others:
+        problem = (
+            f"the account has {', '.join(q.name for q in others)} already, of "
+            f"{_told(Counter(q.stack for q in others))}; plain names are for one team in an account"
+        )
+        command = f"pulumi config set {NAMESPACE}:naming stack"
+        mistakes.append(Mistake(path=f"{NAMESPACE}:naming", problem=problem, command=command))
     return mistakes
 
 

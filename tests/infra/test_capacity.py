@@ -133,9 +133,17 @@ def test_queues_are_not_renamed() -> None:
 
 def test_plain_names_are_for_one_team() -> None:
     plain = planned(Settings(instance_types=C6G, naming="plain"))
-    taken = standing(queues=(queue("c6g-medium", name="c6g-medium", stack="dl"),))
+    taken = standing(
+        queues=(
+            queue("c6g-medium", name="c6g-medium", stack="dl"),
+            queue("", name="c6g-medium-spot", stack=""),
+            queue("c5a-large", name="c5a-large", stack="dl"),
+        )
+    )
     (mistake,) = unchangeable(plain, taken)
-    assert "a queue c6g-medium already, of stack dl" in mistake.problem
+    assert mistake.problem.startswith(
+        "the account has c6g-medium, c6g-medium-spot already, of stack dl, no stack; plain names"
+    )
 
 
 def test_leaving() -> None:

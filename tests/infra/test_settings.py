@@ -168,7 +168,7 @@ def test_one_key_changes_one_field(key: str, text: str, field: str, value: objec
         ("instanceTypes", "[3]", "instanceTypes[0]", "neither a text nor a map"),
         ("instanceTypes", "[null]", "instanceTypes[0]", "neither a text nor a map"),
         ("instanceTypes", '[{"spot": true}]', "instanceTypes[0].type", "is missing"),
-        ("instanceTypes", '["a", {"type": 3.5}]', "instanceTypes[1].type", "a text"),
+        ("instanceTypes", '["a", {"type": 3.5}]', "instanceTypes[1].type", "an EC2 instance type"),
         (
             "instanceTypes",
             '[{"type": "c6g.medium", "maxVcpu": 4}]',
