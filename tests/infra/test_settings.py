@@ -59,6 +59,7 @@ def test_demo_stack_is_well_formed() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "field", "value"),
     [
+        ("maxVcpus", "16\x1f", "max_vcpus", 16),
         ("maxVcpus", "16", "max_vcpus", 16),
         ("spot", "false", "spot", False),
         ("onDemand", "False", "on_demand", False),
