@@ -18,7 +18,7 @@ from bench.submitting import make_fleet
 
 FAILED = 137
 EXPERIMENTS = 100
-PROGRAM = "from submit.commands import main; main()"
+PROGRAM = "from submit.__main__ import main; main()"
 MANY = f"""
 import sys
 from submit.commands import run_command

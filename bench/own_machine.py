@@ -16,7 +16,7 @@ from submit.local.wire import LOCK
 RUNS = 200
 ROUNDS = 3
 IDLE_S = 10.0
-SUBMIT = [sys.executable, "-c", "from submit.commands import main; main()"]
+SUBMIT = [sys.executable, "-c", "from submit.__main__ import main; main()"]
 SHORT = ["sh", "-c", "sleep 0.1"]
 
 

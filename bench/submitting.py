@@ -41,7 +41,7 @@ MEMORY = (
 
 def submit_line(runs: int, *options: str) -> list[str]:
     """`submit run` of so many runs of `true`."""
-    program = "from submit.commands import main; main()"
+    program = "from submit.__main__ import main; main()"
     words = ["run", "--queue", "q", "--image", "x", "--seeds", str(runs), *options, "--", "true"]
     return [sys.executable, "-c", program, *words]
 

@@ -29,12 +29,20 @@ BAR = 12
 
 def show_json(value: Any) -> None:
     """To standard output, two spaces deep; where that can't take every letter, in ASCII."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
-        import json  # noqa: PLC0415 # rarely
+    click.echo(_readable(msgspec.json.format(msgspec.json.encode(value), indent=2), indent=2))
 
-        text = json.dumps(json.loads(text), indent=2)
-    click.echo(text)
+
+def show_json_line(value: Any) -> None:
+    """As show_json, on one line: for what comes bit by bit."""
+    click.echo(_readable(msgspec.json.encode(value), indent=None))
+
+
+def _readable(text: bytes, indent: int | None) -> str:
+    if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+        return text.decode()
+    import json  # noqa: PLC0415 # rarely
+
+    return json.dumps(json.loads(text), indent=indent)
 
 
 def say(text: str) -> None:

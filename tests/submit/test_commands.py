@@ -568,6 +568,22 @@ def test_a_value_with_a_newline_breaks_no_line(submit: Terminal) -> None:
     assert "\x1b[2J" not in submit.out
 
 
+@pytest.mark.parametrize("follow", [(), ("-f",)])
+def test_each_line_as_an_object(submit: Terminal, follow: tuple[str, ...]) -> None:
+    assert submit(*RUN, "--env-ids", "a\nb,c", "--", "x") == 0
+    submit.backend.end("job-0", ("SUCCEEDED", None))
+    submit.backend.logs = {"job-0/0/0": ['o"ne', ""], "job-0/1/0": ["ü"]}
+    assert submit("logs", "latest", "--json", *follow) == 0
+    lines = [msgspec.json.decode(line) for line in submit.out.splitlines()]
+    assert all(line.pop("at") >= 0 for line in lines)
+    first = {"run": 0, "parameters": {"env-id": "a\nb"}, "seed": None}
+    assert lines == [
+        {**first, "text": 'o"ne'},
+        {**first, "text": ""},
+        {"run": 1, "parameters": {"env-id": "c"}, "seed": None, "text": "ü"},
+    ]
+
+
 def test_status_says_why_runs_wait_and_takes_two_calls_for_it(submit: Terminal) -> None:
     assert submit(*RUN, "--seeds", "3", "--", "x") == 0
     arn = FLEET.queues["c6g-medium-spot"].arn
