@@ -27,7 +27,8 @@ asks nobody.
 
 settings: the page on settings, as Markdown.
 
-Exit status: 0 all fit; 1 some do not; 2 wrong use, or a file that can not be read.
+Exit status: 0 all fit; 1 some do not, or have mistakes; 2 wrong use, or a file that can not be read
+(the others are counted all the same).
 """
 DONE, NO_ROOM, WRONG_USE = 0, 1, 2
 
@@ -48,41 +49,71 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(options[0] if options else ".")
     try:
         if arguments[0] == "settings":
-            sys.stdout.write(settings_page(_read_yaml(folder / "Pulumi.yaml").get("config", {})))
+            declared = _read_config(folder / "Pulumi.yaml").items()
+            own = {
+                key: entry
+                for key, entry in declared
+                if isinstance(entry, dict) and "default" in entry
+            }
+            sys.stdout.write(settings_page(own))
             return DONE
-        files = _read_project(folder)
+        files, unreadable = _read_project(folder)
     except Unreadable as err:
         sys.stderr.write(f"{err}\n")
         return WRONG_USE
     shares = share_out(files)
-    text = _as_json(shares) if "--json" in arguments else _as_text(shares)
-    sys.stdout.write(text)
-    return DONE if all(share.fits for found in shares.values() for share in found) else NO_ROOM
+    sys.stdout.write(_as_json(shares) if "--json" in arguments else _as_text(shares))
+    sys.stderr.writelines(f"not counted: {why}\n" for why in unreadable)
+    good = all(s.fits and not s.file.mistakes for found in shares.values() for s in found)
+    return WRONG_USE if unreadable else DONE if good else NO_ROOM
 
 
 class Unreadable(Exception):
     """There is no project, or a file of it is broken: what to do about it."""
 
 
-def _read_project(folder: Path) -> list[StackFile]:
-    project = _read_yaml(folder / "Pulumi.yaml")
-    if project.get("name") != NAMESPACE:
+def _read_project(folder: Path) -> tuple[list[StackFile], list[Unreadable]]:
+    """What its stacks ask for, and which of their files can not be read."""
+    file = folder / "Pulumi.yaml"
+    if _read_yaml(file).get("name") != NAMESPACE:
         raise Unreadable(f"{folder} is not the {NAMESPACE} project: cd to it, or name its folder")
-    defaults = {
-        f"{NAMESPACE}:{key}": entry["default"]
-        for key, entry in project.get("config", {}).items()
-        if isinstance(entry, dict) and "default" in entry
-    }
+    common = _of_all_stacks(_read_config(file))
     catalog = parse_catalog(instance_types_csv())
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
-    found = []
+    found, unreadable = [], []
     for file in sorted(folder.glob("Pulumi.*.yaml")):
         stack = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
-        config = {**defaults, **(_read_yaml(file).get("config") or {})}
-        found.append(read_stack(stack, _texts(config), catalog, region=region))
-    if not found:
+        try:
+            config = {**common, **_read_config(file)}
+        except Unreadable as err:
+            unreadable.append(err)
+        else:
+            secret = frozenset(key for key, value in config.items() if _is_secret(value))
+            texts = {key: _text(value) for key, value in config.items()}
+            found.append(read_stack(stack, texts, catalog, region=region, secret_keys=secret))
+    if not found and not unreadable:
         raise Unreadable(f"{folder} has no Pulumi.<stack>.yaml: pulumi stack init <team>")
-    return found
+    return found, unreadable
+
+
+def _of_all_stacks(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What the project says for each stack that does not say it itself: a declaration with a
+    default or a value, or just the value.
+    """
+    values = {
+        key if ":" in key else f"{NAMESPACE}:{key}": entry.get("value", entry.get("default"))
+        if isinstance(entry, dict)
+        else entry
+        for key, entry in declared.items()
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _read_config(file: Path) -> dict[str, Any]:
+    config = _read_yaml(file).get("config") or {}
+    if not isinstance(config, dict):
+        raise Unreadable(f"{file}: config is not a map of keys")
+    return {str(key): value for key, value in config.items()}
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
@@ -97,13 +128,13 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     return content or {}
 
 
-def _texts(config: Mapping[str, Any]) -> dict[str, str]:
-    """The values as Pulumi hands them to a program; those kept secret are left out."""
-    return {
-        str(key): value if isinstance(value, str) else json.dumps(value)
-        for key, value in config.items()
-        if not (isinstance(value, dict) and "secure" in value)
-    }
+def _is_secret(value: object) -> bool:
+    return isinstance(value, dict) and "secure" in value
+
+
+def _text(value: object) -> str:
+    """As Pulumi hands it to a program."""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _as_text(shares: Mapping[str, Sequence[Share]]) -> str:
@@ -115,6 +146,8 @@ def _as_text(shares: Mapping[str, Sequence[Share]]) -> str:
         for share in found:
             use, total = share.file.use, share.total
             verdict = "fits" if share.fits else "DOES NOT FIT"
+            if share.file.mistakes:
+                verdict += ", as far as it can be read"
             lines.append(
                 f"  {share.file.stack:{width}}  {use.environments:12}  {use.queues:6}  "
                 f"{total.environments:3} and {total.queues:3}  {verdict}"

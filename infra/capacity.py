@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from infra.plans import FleetPlan, QueuePlan
 from infra.settings import NAMESPACE, read_settings
 
 NO_STACK = ""
+BEST_FIT = "BEST_FIT"
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +59,15 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_stack(
-    stack: str, config: Mapping[str, str], catalog: Catalog, *, region: str
+    stack: str,
+    config: Mapping[str, str],
+    catalog: Catalog,
+    *,
+    region: str,
+    secret_keys: frozenset[str] = frozenset(),
 ) -> StackFile:
     """What the stack with these settings will use; `region` where they name none."""
-    settings, mistakes = read_settings(config)
+    settings, mistakes = read_settings(config, secret_keys=secret_keys)
     choices, impossible = choose(settings, catalog)
     profile = config.get("aws:profile")
     where = config.get("aws:region") or region or "(no region)"
@@ -101,6 +107,19 @@ class StandingQueue(msgspec.Struct, frozen=True, kw_only=True):
     fair_share: bool
 
 
+class Machines(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machines of a compute environment are made of."""
+
+    subnet_ids: frozenset[str]
+    bid_percentage: int
+    image_id: str | None
+    instance_profile_arn: str
+    root_device: str
+    root_volume_gib: int
+    user_data: str | None
+    tags: Mapping[str, str]
+
+
 class StandingEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     stack: str
@@ -109,6 +128,13 @@ class StandingEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     own_service_role: bool = False
     """Whether it works with another role than Batch's service-linked one."""
     spot_fleet_role: bool = False
+    machines: Machines | None = None
+    """Only of the stack's own, and only where Batch can not change them in place."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether Batch can change its machines (Batch User Guide, "Updating compute environments")."""
+        return not self.own_service_role and self.allocation_strategy != BEST_FIT
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,9 +144,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[StandingQueue, ...]
 
 
-def crowded(plan: FleetPlan, standing: Standing) -> list[Mistake]:
+def crowded(plan: FleetPlan, standing: Standing, *, renewed: Collection[str] = ()) -> list[Mistake]:
     """Whether the fleet has room beside what stands. New ones are made before old ones go: for a
-    moment the stack has both.
+    moment the stack has both. `renewed` are the compute environments that others take the place of.
     """
     own = [e for e in standing.environments if e.stack == plan.stack]
     own_queues = [q for q in standing.queues if q.stack == plan.stack]
@@ -134,7 +160,8 @@ def crowded(plan: FleetPlan, standing: Standing) -> list[Mistake]:
         queues=sum(q.queue not in wanted_queues for q in own_queues),
     )
     will_be = Use(environments=len(wanted), queues=len(wanted_queues))
-    if (foreign + will_be + going).fits:
+    twice = Use(environments=len(renewed), queues=0)
+    if (foreign + will_be + going + twice).fits:
         return []
     path = f"{NAMESPACE}:instanceTypes"
     beside = (
@@ -145,6 +172,13 @@ def crowded(plan: FleetPlan, standing: Standing) -> list[Mistake]:
             f"the fleet's {will_be.told()} {beside} are too many: AWS gives an account "
             f"{LIMIT.environments} and {LIMIT.queues} in {plan.region}; drop instance types, or set "
             "spot, onDemand or flex to false for some"
+        )
+    elif (foreign + will_be + going).fits:
+        problem = (
+            f"{twice.environments} of the fleet's {will_be.told()} {beside} are renewed, and new "
+            f"ones are made before the old ones go: AWS gives an account {LIMIT.environments} in "
+            f"{plan.region}; take instance types out for the edit and type pulumi up, then add them "
+            "again"
         )
     else:
         problem = (
@@ -182,16 +216,15 @@ def unchangeable(plan: FleetPlan, standing: Standing) -> list[Mistake]:
             "destroy the stack first"
         )
         mistakes.append(Mistake(path=f"{NAMESPACE}:naming", problem=problem))
-    for queue in _queues(plan):
-        other = by_name.get(queue.fixed_name or "")
-        if other and other.stack != plan.stack:
-            whose = f"stack {other.stack}" if other.stack else "no stack"
-            problem = (
-                f"the account has a queue {queue.fixed_name} already, of {whose}; plain names are "
-                "for one team in an account"
-            )
-            command = f"pulumi config set {NAMESPACE}:naming stack"
-            mistakes.append(Mistake(path=f"{NAMESPACE}:naming", problem=problem, command=command))
+    names = [q.fixed_name for q in _queues(plan) if q.fixed_name in by_name]
+    others = [by_name[name] for name in names if name and by_name[name].stack != plan.stack]
+    if others:
+        problem = (
+            f"the account has {', '.join(q.name for q in others)} already, of "
+            f"{_told(Counter(q.stack for q in others))}; plain names are for one team in an account"
+        )
+        command = f"pulumi config set {NAMESPACE}:naming stack"
+        mistakes.append(Mistake(path=f"{NAMESPACE}:naming", problem=problem, command=command))
     return mistakes
 
 

@@ -1,4 +1,4 @@
-"""What the account has against a fleet: its network, its zones, its machine images. Pure."""
+"""What the account has against a fleet: its network, its zones, its machine images, whose its policies are. Pure."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def no_ground(settings: Settings, choices: Sequence[Choice], account: Account) -
         *_wrong_network(settings, account),
         *_offered_nowhere(choices, account),
         *_wrong_images(settings, choices, account),
+        *_foreign_boundary(settings, account),
     ]
 
 
@@ -100,3 +101,20 @@ def _wrong_images(
             problem = f"{image.id} for {name} needs at least {image.root_volume_gib} GiB"
             command = f"pulumi config set {NAMESPACE}:rootVolumeGib {image.root_volume_gib}"
             yield Mistake(path=f"{NAMESPACE}:rootVolumeGib", problem=problem, command=command)
+
+
+def _foreign_boundary(settings: Settings, account: Account) -> Iterator[Mistake]:
+    """IAM takes a policy of the same account, or one of AWS's own in the same partition."""
+    if not settings.permissions_boundary:
+        return
+    _, partition, _, _, owner, name = settings.permissions_boundary.split(":", 5)
+    if partition != account.partition or owner not in {account.account, "aws"}:
+        right = (
+            f"arn:{account.partition}:iam::{owner if owner == 'aws' else account.account}:{name}"
+        )
+        yield Mistake(
+            path=f"{NAMESPACE}:permissionsBoundary",
+            problem=f"{settings.permissions_boundary} is no policy of account {account.account} in "
+            f"partition {account.partition}; nearest: {right}",
+            command=f"pulumi config set {NAMESPACE}:permissionsBoundary {right}",
+        )

@@ -113,7 +113,8 @@ def _image(found: Any) -> Image:
         arch=found.architecture,
         root_device=found.root_device_name,
         root_volume_gib=max(sizes, default=0),
-        platform=found.platform or "",
+        # Of Linux some sources say so, EC2 itself says nothing.
+        platform="windows" if (found.platform or "").lower() == "windows" else "",
     )
 
 

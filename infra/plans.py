@@ -129,6 +129,11 @@ class PublishingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The document's tags, as JSON."""
     tags: dict[str, str]
 
+    def tags_of(self, part: str) -> dict[str, str]:
+        """Of a queue's part with its name."""
+        kind, _, name = part.partition("/")
+        return self.tags | {"queue": name} if kind == "queues" else self.tags
+
 
 class SubmittersPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What people need to submit, as a managed policy."""

@@ -60,20 +60,15 @@ def _check_account(
     """
     try:
         look = Look(config, account=account.account, region=account.region)
-        standing = look.standing()
+        standing = look.standing(plan.stack)
         jobs = look.jobs(queue.name for queue in leaving(plan, standing))
-        harm = [
-            mistake
-            for setting, computes in renewed(plan, standing).items()
-            for mistake in harmful(
-                setting, look.jobs(queue.name for queue in served(plan, standing, computes))
-            )
-        ]
+        anew = {name for names in renewed(plan, standing).values() for name in names}
+        there = look.jobs(queue.name for queue in served(plan, standing, anew))
     except NotCounted as why:
         pulumi.log.warn(f"what stands in the account was not counted: {why}")
         return
-    no_room = crowded(plan, standing)
-    fixed = [*unchangeable(plan, standing), *harm]
+    no_room = crowded(plan, standing, renewed=anew)
+    fixed = [*unchangeable(plan, standing), *harmful(plan, standing, there)]
     if fixed or (no_room and fail):
         raise Refused([*fixed, *no_room])
     for mistake in no_room:

@@ -31,7 +31,7 @@ class Publishing(pulumi.ComponentResource):
                 type="String",
                 insecure_value=text,
                 description="A part of the fleet document of a runfleet stack",
-                tags=plan.tags,
+                tags=plan.tags_of(name),
                 opts=pulumi.ResourceOptions(parent=self),
             )
         self.register_outputs({"path": plan.path})

@@ -209,8 +209,8 @@ def _repaired(text: object, pattern: str) -> str:
 
 def _whole(raw: object) -> int | None:
     """The whole number that a text or a number from JSON stands for."""
-    if isinstance(raw, str) and _WHOLE.fullmatch(raw.strip()):
-        return int(raw)
+    if isinstance(raw, str) and _WHOLE.fullmatch(bare := raw.strip()):
+        return int(bare)  # which takes fewer characters for space than strip does
     if isinstance(raw, float) and math.isfinite(raw) and raw == int(raw):
         return int(raw)
     return raw if isinstance(raw, int) and not isinstance(raw, bool) else None

@@ -156,6 +156,9 @@ def may_submit(
 def _on_batch(scope: Scope) -> list[dict[str, Any]]:
     """Of the team are queues, definitions and jobs with its tag `stack`; all that submit makes
     has it. What only looks can not be bounded so (Service Authorization Reference, Batch).
+
+    Only what is new or the team's own may be given the tag: whoever could put it on another
+    team's definition could run that, with its roles and secrets.
     """
     batch = f"arn:{scope.partition}:batch:{scope.region}:{scope.account}"
     theirs = {"StringEquals": {"aws:ResourceTag/stack": scope.stack}}
@@ -177,7 +180,9 @@ def _on_batch(scope: Scope) -> list[dict[str, Any]]:
             "Sid": "SubmitToOwnQueues",
             "Effect": "Allow",
             "Action": "batch:SubmitJob",
-            "Resource": [f"{batch}:job-queue/*", f"{batch}:job-definition/*"],
+            # Of a definition without its revision Batch does not look at the tags (User Guide,
+            # "Restrict job submission by resource tags").
+            "Resource": [f"{batch}:job-queue/*", f"{batch}:job-definition/*:*"],
             "Condition": theirs,
         },
         {
@@ -190,9 +195,16 @@ def _on_batch(scope: Scope) -> list[dict[str, Any]]:
         {
             "Sid": "Define",
             "Effect": "Allow",
-            "Action": ["batch:RegisterJobDefinition", "batch:TagResource"],
-            "Resource": [f"{batch}:job-definition/*", f"{batch}:job/*"],
+            "Action": "batch:RegisterJobDefinition",
+            "Resource": f"{batch}:job-definition/{NAMESPACE}-*",
             "Condition": tagged,
+        },
+        {
+            "Sid": "TagWhatIsNew",
+            "Effect": "Allow",
+            "Action": "batch:TagResource",
+            "Resource": [f"{batch}:job-definition/{NAMESPACE}-*", f"{batch}:job/*"],
+            "Condition": tagged | {"StringEqualsIfExists": theirs["StringEquals"]},
         },
     ]
 

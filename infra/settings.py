@@ -108,7 +108,7 @@ class TypeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     shorthand: ClassVar[str] = "type"
 
-    type: str
+    type: Annotated[str, Meta(description="an EC2 instance type, such as c6g.medium")]
     spot: bool | None = None
     on_demand: bool | None = None
     max_vcpus: MaxVcpus | None = None

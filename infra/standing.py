@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from infra.capacity import Standing, StandingEnvironment, StandingQueue
+import msgspec
+
+from infra.capacity import Machines, Standing, StandingEnvironment, StandingQueue
 from infra.ending import Jobs, count
 
 WAITING = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
@@ -43,12 +45,16 @@ class Look:
                 f"boto3's credentials are of account {caller['Account']}, the provider's of {account}"
             )
 
-    def standing(self) -> Standing:
-        """All compute environments and queues: a call for each hundred of them."""
+    def standing(self, stack: str) -> Standing:
+        """All compute environments and queues: a call for each hundred of them, and one for each
+        compute environment of the stack that Batch can not change in place.
+        """
         environments = self._pages("describe_compute_environments", "computeEnvironments")
         queues = self._pages("describe_job_queues", "jobQueues")
         return Standing(
-            environments=tuple(_environment(e) for e in environments if e["status"] != "DELETED"),
+            environments=tuple(
+                self._environment(e, stack) for e in environments if e["status"] != "DELETED"
+            ),
             queues=tuple(
                 StandingQueue(
                     name=q["jobQueueName"],
@@ -78,6 +84,19 @@ class Look:
                 found[queue] = [jobs for jobs in counts if jobs.jobs]
         return found
 
+    def _environment(self, detail: Mapping[str, Any], stack: str) -> StandingEnvironment:
+        found = _environment(detail)
+        template = detail.get("computeResources", {}).get("launchTemplate")
+        if found.stack != stack or found.in_place or not template:
+            return found
+        versions = _answered(
+            lambda: self._client("ec2").describe_launch_template_versions(
+                LaunchTemplateId=template["launchTemplateId"], Versions=[template["version"]]
+            )
+        )["LaunchTemplateVersions"]
+        machines = _machines(detail["computeResources"], versions[0]["LaunchTemplateData"])
+        return msgspec.structs.replace(found, machines=machines)
+
     def _pages(self, call: str, member: str, **request: Any) -> list[dict[str, Any]]:
         paginator = self._client("batch").get_paginator(call)
         items: list[dict[str, Any]] = _answered(
@@ -96,7 +115,25 @@ def _environment(detail: Mapping[str, Any]) -> StandingEnvironment:
         allocation_strategy=resources.get("allocationStrategy", ""),
         own_service_role="/aws-service-role/" not in detail.get("serviceRole", ""),
         spot_fleet_role=bool(resources.get("spotIamFleetRole")),
+        machines=None,
         **_whose(detail),
+    )
+
+
+def _machines(resources: Mapping[str, Any], template: Mapping[str, Any]) -> Machines:
+    (root, *_) = template.get("BlockDeviceMappings") or [{}]
+    image = next(iter(resources.get("ec2Configuration") or [{}]))
+    tags = [s["Tags"] for s in template.get("TagSpecifications", ()) if s.get("Tags")]
+    return Machines(
+        subnet_ids=frozenset(resources.get("subnets", ())),
+        # Batch has 0 for one that was set and is no more; both are the whole price.
+        bid_percentage=resources.get("bidPercentage") or 100,
+        image_id=image.get("imageIdOverride"),
+        instance_profile_arn=resources.get("instanceRole", ""),
+        root_device=root.get("DeviceName", ""),
+        root_volume_gib=root.get("Ebs", {}).get("VolumeSize", 0),
+        user_data=template.get("UserData"),
+        tags={tag["Key"]: tag["Value"] for tag in next(iter(tags), ())},
     )
 
 

@@ -118,7 +118,7 @@ def plan_submission(
     # A job of several nodes can't be an array (User Guide, "Array jobs").
     most = 1 if resources.nodes > 1 else MAX_ARRAY_SIZE
     pieces = split_ranges(wanted, most=most, longest=shared.room)
-    tags = _job_tags(experiment, fleet, user, digest)
+    tags = _job_tags(experiment, fleet, queue_name, user, digest)
     share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
         experiment=experiment,
@@ -252,10 +252,11 @@ def _overrides(container: Request, nodes: int) -> Request:
 
 
 def _job_tags(
-    experiment: Experiment, fleet: Fleet, user: str, digest: str | None
+    experiment: Experiment, fleet: Fleet, queue_name: str, user: str, digest: str | None
 ) -> dict[str, str]:
     tags = {
         **fleet.tags,
+        "queue": queue_name,  # for the bill, as the machines have it
         "runfleet:stack": fleet.stack,
         "runfleet:experiment": experiment_id(experiment),
         USER_TAG: user,

@@ -55,11 +55,11 @@ def _any(patterns: Any, value: str) -> bool:
 
 
 def _holds(conditions: dict[str, dict[str, str]], context: dict[str, str]) -> bool:
-    assert set(conditions) <= {"StringEquals", "StringLike"}
+    assert set(conditions) <= {"StringEquals", "StringEqualsIfExists", "StringLike"}
     return all(
-        key in context and _any(wanted, context[key])
-        for operator in conditions.values()
-        for key, wanted in operator.items()
+        _any(wanted, context[key]) if key in context else operator.endswith("IfExists")
+        for operator, keys in conditions.items()
+        for key, wanted in keys.items()
     )
 
 

@@ -79,6 +79,31 @@ def test_with_jobs_in_it(account: Account, stack: Stack, environment: dict[str, 
     assert account.environments(stack.name) == {}
 
 
+def test_with_jobs_where_batch_changes_nothing_in_place(
+    account: Account, project: Path, workshop: Workshop
+) -> None:
+    """With a service role of the stack's own, as CleanRL's module has: a larger disk would take the
+    machines from under what runs. The size alone changes in place.
+    """
+    stack = workshop(project, "fixed")
+    settings = {"instanceTypes": ["c6g.medium"], "spot": False, "batchServiceRole": True}
+    stack.configure(**settings)
+    stack.up()
+    running = submit(account, stack, "c6g-medium", 1)
+    until(account, running, ["RUNNING"])
+    assert stack.plan() == {}
+    stack.configure(**settings, maxVcpus=8)
+    assert stack.plan() == {"ComputeEnvironment c6g-medium": "update"}
+    stack.configure(**settings, rootVolumeGib=200, instanceStore=True, tags={"cost-center": "4711"})
+    with pytest.raises(Failed, match=r"would end: fixed-c6g-medium-\w+: 1 RUNNING") as caught:
+        stack.plan()
+    assert "runfleet:rootVolumeGib: Batch can not change" in str(caught.value)
+    assert "runfleet:tags: Batch can not change" in str(caught.value)
+    assert "runfleet:instanceStore: Batch" not in str(caught.value)  # c6g has no local disk
+    stack.configure(**settings)
+    stack.destroy()
+
+
 def test_after_somebody_was_at_it(account: Account, project: Path, workshop: Workshop) -> None:
     """A queue and a role that are gone already are no reason to stop, neither for destroy nor,
     with --refresh, for up.

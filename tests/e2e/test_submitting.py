@@ -150,12 +150,17 @@ def not_of_another_team(policy: str) -> None:
     at = "us-east-1:123456789012"
     theirs, asks_theirs = {"aws:ResourceTag/stack": "dl"}, {"aws:RequestTag/stack": "dl"}
     batch, secret = f"arn:aws:batch:{at}", f"arn:aws:secretsmanager:{at}:secret:runfleet"
-    ours = {"aws:ResourceTag/stack": "rl"}
+    ours, asks_ours = {"aws:ResourceTag/stack": "rl"}, {"aws:RequestTag/stack": "rl"}
     for ask in (
         Asked("batch:SubmitJob", f"{batch}:job-queue/dl-c6g-medium", theirs),
         Asked("batch:TerminateJob", f"{batch}:job/1", theirs),
         Asked("batch:TerminateJob", f"{batch}:job/1"),
-        Asked("batch:RegisterJobDefinition", f"{batch}:job-definition/x", asks_theirs),
+        Asked("batch:SubmitJob", f"{batch}:job-definition/runfleet-rl-1", ours),  # no revision
+        Asked("batch:RegisterJobDefinition", f"{batch}:job-definition/runfleet-x", asks_theirs),
+        Asked("batch:TagResource", f"{batch}:job-definition/runfleet-dl-1:1", theirs | asks_ours),
+        Asked("batch:TagResource", f"{batch}:job-definition/admin:1", asks_ours),
+        Asked("batch:TagResource", f"{batch}:job/1", theirs | asks_ours),
+        Asked("batch:TagResource", f"{batch}:job-queue/rl-c6g-medium", asks_ours),
         Asked("logs:GetLogEvents", f"arn:aws:logs:{at}:log-group:/runfleet/dl:log-stream:x"),
         Asked("logs:GetLogEvents", f"arn:aws:logs:{at}:log-group:/runfleet/rl2:log-stream:x"),
         Asked("ssm:GetParametersByPath", f"arn:aws:ssm:{at}:parameter/runfleet/rl2/"),

@@ -101,6 +101,17 @@ def test_new_ones_are_made_before_old_ones_go() -> None:
     assert "take those out, type pulumi up, then add the others" in mistake.problem
 
 
+def test_renewed_ones_need_room_twice() -> None:
+    """At the limit an edit that Batch can not make in place would fail half-way."""
+    plan = planned(Settings(instance_types=C6G))
+    own = (("rl", "c6g-medium"), ("rl", "c6g-medium-spot"))
+    full = standing(*own, *(("dl", f"q{n}") for n in range(47)))
+    assert crowded(plan, full, renewed=["c6g-medium"]) == []
+    (mistake,) = crowded(plan, full, renewed=["c6g-medium", "c6g-medium-spot"])
+    assert "2 of the fleet's 2 compute environments and 2 queues beside 47" in mistake.problem
+    assert "take instance types out for the edit and type pulumi up" in mistake.problem
+
+
 def test_fair_share_is_fixed_when_a_queue_is_made() -> None:
     stands = standing(queues=(queue("c6g-medium"), queue("c5a-large")))
     assert unchangeable(planned(Settings(instance_types=C6G)), stands) == []
@@ -122,9 +133,17 @@ def test_queues_are_not_renamed() -> None:
 
 def test_plain_names_are_for_one_team() -> None:
     plain = planned(Settings(instance_types=C6G, naming="plain"))
-    taken = standing(queues=(queue("c6g-medium", name="c6g-medium", stack="dl"),))
+    taken = standing(
+        queues=(
+            queue("c6g-medium", name="c6g-medium", stack="dl"),
+            queue("", name="c6g-medium-spot", stack=""),
+            queue("c5a-large", name="c5a-large", stack="dl"),
+        )
+    )
     (mistake,) = unchangeable(plain, taken)
-    assert "a queue c6g-medium already, of stack dl" in mistake.problem
+    assert mistake.problem.startswith(
+        "the account has c6g-medium, c6g-medium-spot already, of stack dl, no stack; plain names"
+    )
 
 
 def test_leaving() -> None:
@@ -164,16 +183,23 @@ def test_command_without_room(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_command_tells_mistakes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(project, "rl", instanceTypes="a1.medium", maxVcpus="many")
-    main(["capacity", str(project)])
+    write(project, "rl", instanceTypes="a1.medium", maxVcpus="many", rootVolumeGib={"secure": "x"})
+    assert main(["capacity", str(project)]) == 1
     out = capsys.readouterr().out
     assert "runfleet:instanceTypes[0]: a1.medium needs an image" in out
     assert "runfleet:maxVcpus:" in out
+    assert "runfleet:rootVolumeGib: is a secret here" in out
+    assert "fits, as far as it can be read" in out
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [("config: [", "is not YAML"), ("- a", "is not a map"), (None, "has no Pulumi.<stack>.yaml")],
+    [
+        ("config: [", "is not YAML"),
+        ("- a", "is not a map"),
+        ("config: rl", "config is not a map"),
+        (None, "has no Pulumi.<stack>.yaml"),
+    ],
 )
 def test_command_on_what_it_can_not_read(
     project: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str
@@ -182,6 +208,35 @@ def test_command_on_what_it_can_not_read(
         (project / "Pulumi.rl.yaml").write_text(content)
     assert main(["capacity", str(project)]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_broken_files_do_not_hide_the_others(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All broken ones are told, the rest is counted."""
+    write(project, "rl")
+    (project / "Pulumi.a.yaml").write_text("config: [")
+    (project / "Pulumi.b.yaml").write_bytes(b"\xff\xfe")
+    (project / "Pulumi.c.yaml").mkdir()
+    assert main(["capacity", "--json", str(project)]) == 2
+    told = capsys.readouterr()
+    assert [row["stack"] for row in json.loads(told.out)] == ["rl"]
+    for stack in "abc":
+        assert f"not counted: {project / f'Pulumi.{stack}.yaml'}" in told.err
+
+
+def test_what_the_project_says_for_all_its_stacks(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = project / "Pulumi.yaml"
+    content = yaml.safe_load(file.read_text())
+    content["config"] |= {"aws:region": {"value": "eu-west-1"}, "spot": False}
+    file.write_text(yaml.safe_dump(content))
+    write(project, "rl")
+    write(project, "dl", spot=True)
+    assert main(["capacity", "--json", str(project)]) == 0
+    rows = [tuple(row.values())[:3] for row in json.loads(capsys.readouterr().out)]
+    assert rows == [("eu-west-1", "dl", 12), ("eu-west-1", "rl", 6)]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import email
 import json
+import re
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from infra.catalog import parse_catalog
 from infra.choices import choose
 from infra.data import instance_types_csv
+from infra.ground import no_ground
 from infra.mistakes import Refused
 from infra.plan import fleet_document, plan_fleet
 from infra.plans import (
@@ -23,6 +25,7 @@ from infra.plans import (
     Subnet,
     TimeLimit,
 )
+from infra.rights import may_submit
 from infra.settings import Settings, TypeSettings
 from submit.fleet import Queue, fleet_to_builtins, parse_fleet
 
@@ -259,6 +262,45 @@ def test_partition() -> None:
         "arn:aws-cn:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role",
     )
     assert '"ec2.amazonaws.com.cn"' in role.assume_role_policy
+
+
+def test_no_other_partition_is_named() -> None:
+    """Of what a stack with all options has, nothing points out of its partition."""
+    gov = msgspec.structs.replace(ACCOUNT, partition="aws-us-gov")
+    settings = Settings(
+        batch_service_role=True,
+        spot_fleet_role=True,
+        repository=True,
+        bucket=True,
+        publish=True,
+        submitters=True,
+        permissions_boundary="arn:aws-us-gov:iam::aws:policy/PowerUserAccess",
+    )
+    plan = planned(settings, gov)
+    assert plan.submitters
+    submit = may_submit(plan.submitters.scope, roles=[], repository_arn=None, bucket=None)
+    text = msgspec.json.encode(plan).decode() + submit
+    assert "arn:aws-us-gov:" in text
+    assert not re.search("arn:(?!aws-us-gov:)", text)
+
+
+@pytest.mark.parametrize(
+    ("arn", "nearest"),
+    [
+        ("arn:aws:iam::123456789012:policy/b", None),
+        ("arn:aws:iam::aws:policy/b", None),
+        ("arn:aws:iam::210987654321:policy/a/b", "arn:aws:iam::123456789012:policy/a/b"),
+        ("arn:aws-cn:iam::aws:policy/b", "arn:aws:iam::aws:policy/b"),
+    ],
+)
+def test_whose_the_boundary_is(arn: str, nearest: str | None) -> None:
+    """IAM would refuse another account's when the first role is made."""
+    settings = Settings(permissions_boundary=arn)
+    found = no_ground(settings, [], ACCOUNT)
+    assert [(m.path, m.command) for m in found] == [
+        ("runfleet:permissionsBoundary", f"pulumi config set runfleet:permissionsBoundary {close}")
+        for close in ([nearest] if nearest else [])
+    ]
 
 
 def test_tags_of_the_team() -> None:

@@ -7,153 +7,29 @@ that run the engine.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
 import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pulumi
 import pytest
 
-from infra.capacity import Standing, StandingEnvironment, StandingQueue
 from infra.catalog import parse_catalog
 from infra.data import instance_types_csv
-from infra.ending import Jobs
 from infra.lookup import NoAnswer
-from infra.mistakes import Refused
-from infra.program import build_fleet, planned_fleet
-from infra.standing import NotCounted
-from submit.fleet import Fleet, fleet_from_parameters, parse_fleet
+from submit.fleet import fleet_from_parameters
 from tests.sandbox.provider.declared import input_misfits
+
+from .doubles import ONE_TYPE, Double, built
 
 # pulumi_aws warns of resources of its own, which we do not use, when it loads its modules.
 pytestmark = pytest.mark.filterwarnings(r"ignore:(aws\.)?(ec2|s3)[./]:DeprecationWarning")
 
 ROOT = Path(__file__).resolve().parents[2]
-SUBNETS = {
-    "subnet-aaaaaaaa": ("vpc-11111111", "us-east-1a"),
-    "subnet-bbbbbbbb": ("vpc-11111111", "us-east-1b"),
-    "subnet-cccccccc": ("vpc-22222222", "us-east-1a"),
-}
-ONE_TYPE = {"runfleet:instanceTypes": "c6g.medium"}
-Answer = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-class Double(pulumi.runtime.Mocks):
-    """An account with two VPCs; `made` is what was registered in it."""
-
-    default_vpc: bool = True
-    zones: tuple[str, ...] = ("us-east-1a", "us-east-1b")
-
-    def __init__(self) -> None:
-        self.made: list[tuple[str, str, dict[str, Any]]] = []
-
-    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        self.made.append((args.typ, args.name, args.inputs))
-        names = {"name": args.name, "bucket": args.name}
-        outputs = {**names, **args.inputs, "arn": f"arn:{args.name}", "latestVersion": 3}
-        return f"{args.name}-id", outputs
-
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
-        function = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", args.token.split(":")[2])
-        answer: Answer = getattr(self, function)
-        return answer(args.args)
-
-    def get_caller_identity(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"accountId": "123456789012"}
-
-    def get_partition(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"partition": "aws", "dnsSuffix": "amazonaws.com"}
-
-    def get_region(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"region": "us-east-1"}
-
-    def get_vpc(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked == {"default": True}
-        if not self.default_vpc:
-            raise LookupError("no matching EC2 VPC found")
-        return {"id": "vpc-11111111"}
-
-    def get_subnets(self, asked: dict[str, Any]) -> dict[str, Any]:
-        ((by, (wanted,)),) = [(f["name"], f["values"]) for f in asked["filters"]]
-        assert by == "vpc-id"
-        return {"ids": [name for name, (vpc, _) in SUBNETS.items() if vpc == wanted]}
-
-    def get_subnet(self, asked: dict[str, Any]) -> dict[str, Any]:
-        if asked["id"] not in SUBNETS:
-            raise LookupError("no matching EC2 Subnet found")
-        vpc, zone = SUBNETS[asked["id"]]
-        return {"id": asked["id"], "vpcId": vpc, "availabilityZone": zone}
-
-    def get_ami(self, asked: dict[str, Any]) -> dict[str, Any]:
-        raise LookupError(f"no matching AMI found: {asked}")
-
-    def get_instance_type_offerings(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["locationType"] == "availability-zone"
-        ((by, wanted),) = [(f["name"], f["values"]) for f in asked["filters"]]
-        assert by == "instance-type"
-        pairs = [(name, zone) for name in wanted for zone in self.zones]
-        return {"instanceTypes": [n for n, _ in pairs], "locations": [z for _, z in pairs]}
-
-
-class Look:
-    """What stands in the account: nothing, unless a test says so."""
-
-    found = Standing(environments=(), queues=())
-    in_queues: ClassVar[dict[str, list[Jobs]]] = {}
-
-    def __init__(self, config: dict[str, str], *, account: str, region: str) -> None:
-        assert (account, region) == ("123456789012", "us-east-1")
-        _ = config
-
-    def standing(self) -> Standing:
-        return self.found
-
-    def jobs(self, queues: Iterable[str]) -> dict[str, list[Jobs]]:
-        return {name: self.in_queues[name] for name in queues if name in self.in_queues}
-
-
-@pytest.fixture(scope="session")
-def event_loop() -> None:
-    """From Python 3.12 on, nobody else makes the loop that Pulumi's mocks work in.
-
-    It stays open: its threads hold loops of the mocks' own, which nobody closes.
-    """
-    asyncio.set_event_loop(asyncio.new_event_loop())
-
-
-@pytest.fixture
-def account(
-    monkeypatch: pytest.MonkeyPatch,
-    event_loop: None,  # noqa: ARG001 # asked for, not used
-) -> Iterator[Double]:
-    double = Double()
-    monkeypatch.setattr("infra.program.Look", Look)
-    pulumi.runtime.set_mocks(double, project="runfleet", stack="rl", preview=False)
-    yield double
-    pulumi.runtime.settings.reset_options()
-
-
-def built(config: dict[str, str], secret_keys: frozenset[str] = frozenset()) -> Fleet:
-    """The fleet document of a stack with that configuration, through JSON as Pulumi keeps it."""
-    documents: list[Any] = []
-
-    @pulumi.runtime.test
-    def run() -> pulumi.Output[None]:
-        plan, secrets = planned_fleet(
-            config, secret_keys=secret_keys, stack="rl", project="runfleet"
-        )
-        return build_fleet(plan, secrets)["fleet"].apply(documents.append)
-
-    run()
-    (document,) = documents
-    return parse_fleet(json.dumps(document))
 
 
 def run_main() -> None:
@@ -163,12 +39,6 @@ def run_main() -> None:
         runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def refusal(config: dict[str, str]) -> dict[str, str]:
-    with pytest.raises(Refused) as refused:
-        planned_fleet(config, secret_keys=frozenset(), stack="rl", project="runfleet")
-    return {mistake.path: mistake.problem for mistake in refused.value.mistakes}
 
 
 def test_resources_of_one_type(account: Double) -> None:
@@ -355,13 +225,28 @@ def test_machines(account: Double) -> None:
 
 
 def test_everything_that_can_be_is_tagged(account: Double) -> None:
-    built(ONE_TYPE | {"runfleet:tags": "cost-center=4711"})
+    """With the team's own tags, and what is of a queue with that. AWS takes none on the others."""
+    built(EVERYTHING | {"runfleet:tags": "cost-center=4711"}, KEPT)
+    aws = [(typ, name, i.get("tags", {})) for typ, name, i in account.made if typ[:4] == "aws:"]
     untagged = {
         typ.rpartition(":")[2]
-        for typ, _, inputs in account.made
-        if inputs.get("tags", {}).get("cost-center") != "4711" or inputs["tags"]["stack"] != "rl"
+        for typ, _, tags in aws
+        if not {"cost-center": "4711", "stack": "rl"}.items() <= tags.items()
     }
-    assert untagged == {"RolePolicyAttachment", "EndingJobs", "Network", "Roles", "TypeQueues"}
+    assert untagged == {
+        "BucketLifecycleConfiguration",
+        "BucketPolicy",
+        "BucketPublicAccessBlock",
+        "BucketServerSideEncryptionConfiguration",
+        "BucketVersioning",
+        "LifecyclePolicy",
+        "RolePolicy",
+        "RolePolicyAttachment",
+        "SecretVersion",
+    }
+    of_queues = {(name, tags.get("queue")) for _, name, tags in aws if "c6g-medium" in name}
+    assert len(of_queues) == 8  # queues and parameters of three, machines of two
+    assert all(name.endswith(str(queue)) for name, queue in of_queues)
 
 
 def test_fleet_document(account: Double) -> None:
@@ -372,152 +257,6 @@ def test_fleet_document(account: Double) -> None:
     }
     assert (fleet.job_role_arn, fleet.execution_role_arn) == ("arn:job-role", "arn:execution-role")
     assert account.made
-
-
-def test_named_network(account: Double) -> None:
-    built(ONE_TYPE | {"runfleet:subnetIds": "subnet-bbbbbbbb"})
-    (group,) = [i for typ, _, i in account.made if typ.endswith(":SecurityGroup")]
-    assert group["vpcId"] == "vpc-11111111"
-    account.made.clear()
-    built(ONE_TYPE | {"runfleet:vpcId": "vpc-22222222"})
-    (group,) = [i for typ, _, i in account.made if typ.endswith(":SecurityGroup")]
-    assert group["vpcId"] == "vpc-22222222"
-
-
-@pytest.mark.parametrize(
-    ("config", "path", "told"),
-    [
-        (
-            {"runfleet:subnetIds": "subnet-aaaaaaaa,subnet-00000000"},
-            "runfleet:subnetIds[1]",
-            "the account has no subnet subnet-00000000",
-        ),
-        (
-            {"runfleet:subnetIds": "subnet-aaaaaaaa,subnet-cccccccc"},
-            "runfleet:subnetIds[1]",
-            "subnet-cccccccc lies in vpc-22222222, not in vpc-11111111",
-        ),
-        (
-            {"runfleet:subnetIds": "subnet-aaaaaaaa", "runfleet:vpcId": "vpc-22222222"},
-            "runfleet:subnetIds[0]",
-            "subnet-aaaaaaaa lies in vpc-11111111, not in vpc-22222222",
-        ),
-        ({"runfleet:vpcId": "vpc-00000000"}, "runfleet:vpcId", "no VPC vpc-00000000 with a subnet"),
-    ],
-)
-def test_network_that_is_not_there(
-    account: Double, config: dict[str, str], path: str, told: str
-) -> None:
-    found = refusal(ONE_TYPE | config)
-    assert list(found) == [path]
-    assert told in found[path]
-    assert account.made == []
-
-
-def test_no_default_vpc(account: Double) -> None:
-    """The message names both settings that help."""
-    account.default_vpc = False
-    problem = refusal(ONE_TYPE)["runfleet:vpcId"]
-    assert "no default VPC" in problem
-    assert "runfleet:subnetIds" in problem
-
-
-def test_zones(account: Double) -> None:
-    account.zones = ("us-east-1e",)
-    assert "offered in us-east-1e only" in refusal(ONE_TYPE)["runfleet:instanceTypes[0]"]
-
-
-def test_all_that_the_account_has_against_it_is_told_at_once(account: Double) -> None:
-    account.zones = ("us-east-1e",)
-    config = {
-        "runfleet:instanceTypes": '["c6g.medium", {"type": "c5a.large", "imageId": "ami-00000000"}]',
-        "runfleet:subnetIds": "subnet-00000000,subnet-aaaaaaaa,subnet-cccccccc",
-    }
-    assert list(refusal(config)) == [
-        "runfleet:instanceTypes[0]",
-        "runfleet:instanceTypes[1]",
-        "runfleet:instanceTypes[1].imageId",
-        "runfleet:subnetIds[0]",
-        "runfleet:subnetIds[2]",
-    ]
-
-
-OTHERS = Standing(
-    environments=tuple(
-        StandingEnvironment(name=f"dl-{n}", stack="dl", queue=f"q{n}") for n in range(49)
-    ),
-    queues=(),
-)
-
-
-def test_no_room(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Look, "found", OTHERS)
-    assert "beside 49 compute environments" in refusal(ONE_TYPE)["runfleet:instanceTypes"]
-    assert account.made == []
-
-
-@pytest.mark.usefixtures("account")
-def test_no_room_and_a_wish_to_try(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(Look, "found", OTHERS)
-    built(ONE_TYPE | {"runfleet:capacityCheck": "warn"})
-    (told,) = caplog.messages
-    assert "beside 49 compute environments" in told
-    caplog.clear()
-    built(ONE_TYPE | {"runfleet:capacityCheck": "none"})
-    assert caplog.messages == []
-
-
-@pytest.mark.usefixtures("account")
-def test_account_that_can_not_be_counted(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Building goes on: to count takes rights that a team may not have."""
-
-    def refuse(_: Look) -> Standing:
-        raise NotCounted("AccessDenied")
-
-    monkeypatch.setattr(Look, "standing", refuse)
-    assert built(ONE_TYPE).queues
-    assert caplog.messages == ["what stands in the account was not counted: AccessDenied"]
-
-
-@pytest.mark.usefixtures("account")
-def test_jobs_of_a_queue_that_goes_are_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    queue = StandingQueue(name="rl-c5a-1", stack="rl", queue="c5a-large", fair_share=False)
-    monkeypatch.setattr(Look, "found", Standing(environments=(), queues=(queue,)))
-    running = Jobs(status="RUNNING", jobs=2, runs=2)
-    monkeypatch.setattr(Look, "in_queues", {"rl-c5a-1": [running]})
-    built(ONE_TYPE)
-    assert caplog.messages == ["jobs end with their queues: rl-c5a-1: 2 RUNNING"]
-
-
-def test_aws_is_not_asked_while_the_settings_are_wrong(account: Double) -> None:
-    """All that can be told without AWS comes first, and together."""
-    account.default_vpc = False
-    found = refusal({"runfleet:instanceTypes": "a1.medium,nope.large", "runfleet:maxVcpu": "3"})
-    assert set(found) == {
-        "runfleet:instanceTypes[0]",
-        "runfleet:instanceTypes[1]",
-        "runfleet:maxVcpu",
-    }
-
-
-def test_no_answer(account: Double, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the settings' fault nor a traceback."""
-
-    def refuse(_: dict[str, Any]) -> dict[str, Any]:
-        raise ConnectionError("AccessDenied: not you")
-
-    monkeypatch.setattr(account, "get_vpc", refuse)
-    with pytest.raises(NoAnswer) as none:
-        planned_fleet(ONE_TYPE, secret_keys=frozenset(), stack="rl", project="runfleet")
-    told = none.value.told("rl")
-    assert "AccessDenied: not you" in told
-    assert "aws sts get-caller-identity" in told
 
 
 def test_program_tells_mistakes_without_a_traceback(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from infra.capacity import Standing, StandingEnvironment, StandingQueue
+from infra.capacity import Machines, Standing, StandingEnvironment, StandingQueue
 from infra.ending import Jobs
 from infra.renewal import harmful, renewed, served
 from infra.settings import Settings, TypeSettings
 
-from .test_plan import planned
+from .test_plan import ACCOUNT, DEFAULT_COMPUTE, planned
 
 C6G = (TypeSettings(type="c6g.medium"),)
 BOTH, SPOT, ON_DEMAND = ["c6g-medium", "c6g-medium-spot"], ["c6g-medium-spot"], ["c6g-medium"]
@@ -67,9 +68,61 @@ def test_whose_jobs_may_run_there() -> None:
     assert served(plan, standing("dl"), SPOT) == []
 
 
+MACHINES = Machines(
+    subnet_ids=frozenset(DEFAULT_COMPUTE.subnet_ids),
+    bid_percentage=100,
+    image_id=None,
+    instance_profile_arn="arn:aws:iam::123456789012:instance-profile/runfleet-rl-instance-1",
+    root_device=DEFAULT_COMPUTE.root_device,
+    root_volume_gib=DEFAULT_COMPUTE.root_volume_gib,
+    user_data=DEFAULT_COMPUTE.user_data,
+    tags=DEFAULT_COMPUTE.tags,
+)
+"""Of the on-demand one with a role of its own, as the plan with no other wish has them."""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "setting"),
+    [
+        ({"max_vcpus": 4, "priority": 7, "longest_job_hours": 1}, None),
+        ({"root_volume_gib": 200}, "rootVolumeGib"),
+        ({"tags": {"cost-center": "4711"}}, "tags"),
+        ({"role_path": "/teams/rl/"}, "rolePath"),
+        ({"subnet_ids": ("subnet-aaaaaaaa",)}, "subnetIds"),
+    ],
+)
+def test_with_a_service_role_of_its_own_hardly_anything_changes_in_place(
+    wanted: dict[str, Any], setting: str | None
+) -> None:
+    settings = Settings(instance_types=C6G, spot=False, batch_service_role=True, **wanted)
+    chosen = settings.subnet_ids
+    subnets = tuple(s for s in ACCOUNT.subnets if not chosen or s.id in chosen)
+    plan = planned(settings, msgspec.structs.replace(ACCOUNT, subnets=subnets))
+    there = standing(own_service_role=True, machines=MACHINES)
+    assert renewed(plan, there) == ({setting: ON_DEMAND} if setting else {})
+
+
+@pytest.mark.parametrize(
+    ("stands", "setting"),
+    [
+        ({"bid_percentage": 50}, "spotBidPercentage"),
+        ({"user_data": "Zm9v"}, "instanceStore"),
+        ({"image_id": "ami-12345678"}, "instanceTypes"),
+    ],
+)
+def test_what_stood_before_counts(stands: dict[str, Any], setting: str) -> None:
+    plan = planned(Settings(instance_types=C6G, spot=False, allocation_strategy="BEST_FIT"))
+    machines = msgspec.structs.replace(MACHINES, **stands)
+    there = standing(allocation_strategy="BEST_FIT", machines=machines)
+    assert renewed(plan, there) == {setting: ON_DEMAND}
+
+
 def test_what_only_waits_is_not_harmed() -> None:
+    plan = planned(Settings(instance_types=C6G, spot_fleet_role=True))
     waiting = Jobs(status="RUNNABLE", jobs=9, runs=9)
-    assert list(harmful("spotFleetRole", {"q": [waiting]})) == []
-    (mistake,) = harmful("spotFleetRole", {"q": [waiting, Jobs(status="RUNNING", jobs=1, runs=40)]})
+    busy = Jobs(status="RUNNING", jobs=1, runs=40)
+    assert list(harmful(plan, standing(), {"rl-c6g-medium-spot": [waiting]})) == []
+    assert list(harmful(plan, standing(), {"rl-c6g-medium": [busy]})) == []
+    (mistake,) = harmful(plan, standing(), {"rl-c6g-medium-spot": [waiting, busy]})
     assert mistake.path == "runfleet:spotFleetRole"
-    assert "would end: q: 1 RUNNING (40 runs); wait for" in mistake.problem
+    assert "would end: rl-c6g-medium-spot: 1 RUNNING (40 runs); wait for" in mistake.problem

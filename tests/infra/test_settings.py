@@ -59,6 +59,7 @@ def test_demo_stack_is_well_formed() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "field", "value"),
     [
+        ("maxVcpus", "16\x1f", "max_vcpus", 16),
         ("maxVcpus", "16", "max_vcpus", 16),
         ("spot", "false", "spot", False),
         ("onDemand", "False", "on_demand", False),
@@ -168,7 +169,7 @@ def test_one_key_changes_one_field(key: str, text: str, field: str, value: objec
         ("instanceTypes", "[3]", "instanceTypes[0]", "neither a text nor a map"),
         ("instanceTypes", "[null]", "instanceTypes[0]", "neither a text nor a map"),
         ("instanceTypes", '[{"spot": true}]', "instanceTypes[0].type", "is missing"),
-        ("instanceTypes", '["a", {"type": 3.5}]', "instanceTypes[1].type", "a text"),
+        ("instanceTypes", '["a", {"type": 3.5}]', "instanceTypes[1].type", "an EC2 instance type"),
         (
             "instanceTypes",
             '[{"type": "c6g.medium", "maxVcpu": 4}]',

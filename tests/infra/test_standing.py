@@ -81,7 +81,7 @@ def look(config: dict[str, str], *, account: str = "123456789012") -> Look:
 @pytest.mark.usefixtures("_towards")
 def test_what_stands(environment: str) -> None:
     assert environment
-    standing = look({}).standing()
+    standing = look({}).standing("rl")
     assert [(e.name, e.stack, e.queue) for e in standing.environments] == [
         ("rl-c6g-medium", "rl", "c6g-medium")
     ]

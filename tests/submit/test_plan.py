@@ -247,4 +247,5 @@ def test_a_definition_does_not_depend_on_tags_and_jobs_carry_them() -> None:
     other = msgspec.structs.replace(FLEET, tags={"team": "vision"})
     submission = plan_submission(BASE, other, "c6g-medium-spot", user="ada")
     assert submission.definition.name == plan(BASE).definition.name
-    assert submission.jobs[0].request["tags"]["team"] == "vision"
+    tags = submission.jobs[0].request["tags"]
+    assert (tags["team"], tags["queue"]) == ("vision", submission.queue_name)
