@@ -27,6 +27,10 @@ from submit.runside import FOR_PEOPLE, encode_grid, encode_runs
 MAX_ARRAY_SIZE = 10_000
 MAX_OVERRIDES = 8192
 """Characters of container overrides that ECS takes: a longer job is accepted, then fails."""
+FOR_PEOPLE_ROOM = 1024
+"""Of these, what is kept free for names, group and tags when an experiment is first cut into jobs: with
+others it is the same experiment, and must be cut at the same runs.
+"""
 MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_TAGS = 50
 MAX_SHARE = 255
@@ -112,12 +116,13 @@ def plan_submission(
     identity = experiment_id(experiment)
     every_run = encode_spans(run_spans(experiment))
     wanted = every_run if runs is None else runs
-    shared = _share_out(experiment, min(len(wanted), len(every_run)))
+    shared = _share_out(experiment, min(len(wanted), len(every_run)), first=number == 0)
     image = pin(experiment.image, digest) if digest else experiment.image
     definition = define(experiment, fleet, resources, shared.definition, image)
     # A job of several nodes can't be an array (User Guide, "Array jobs").
     most = 1 if resources.nodes > 1 else MAX_ARRAY_SIZE
-    pieces = split_ranges(wanted, most=most, longest=shared.room)
+    pieces = list(split_ranges(wanted, most=most, longest=shared.room))
+    shared = _fitted(shared, max(map(len, pieces), default=0))
     tags = _job_tags(experiment, fleet, queue_name, user, digest)
     share = _share(experiment, queue, queue_name, user, first=number == 0)
     return Submission(
@@ -151,24 +156,53 @@ def plan_submission(
 
 
 class _Shared(msgspec.Struct, frozen=True):
-    """Variables of the definition and of each job, and the letters a job has left for its runs."""
+    """Variables of the definition and of each job, those for people apart, and the letters a job has
+    left for its runs.
+    """
 
     definition: dict[str, str]
-    job: dict[str, str]
+    grid: dict[str, str]
+    people: dict[str, str]
     room: int
 
+    @property
+    def job(self) -> dict[str, str]:
+        return self.people | self.grid
 
-def _share_out(experiment: Experiment, shortest: int) -> _Shared:
+
+def _share_out(experiment: Experiment, shortest: int, *, first: bool) -> _Shared:
     """The grid travels with the job while it and `shortest` letters of runs have room there, so
     that experiments share a definition.
+
+    Where an experiment is sent for the first time, nothing that is for people has a say in it.
     """
     constant = encode_grid(experiment) | dict(experiment.environment)
     # For people, and no part of the identity: never in the definition.
     own = {name: constant.pop(name) for name in FOR_PEOPLE if name in constant}
-    room = MAX_OVERRIDES - _overrides_length(own | constant | encode_runs(""))
+    most = MAX_OVERRIDES - FOR_PEOPLE_ROOM if first else MAX_OVERRIDES
+    counted = {} if first else own
+    room = most - _overrides_length(counted | constant | encode_runs(""))
     if room >= shortest:
-        return _Shared({}, own | constant, room)
-    return _Shared(constant, own, MAX_OVERRIDES - _overrides_length(own | encode_runs("")))
+        return _Shared({}, constant, own, room)
+    return _Shared(constant, {}, own, most - _overrides_length(counted | encode_runs("")))
+
+
+def _fitted(shared: _Shared, longest: int) -> _Shared:
+    """The same, such that runs of `longest` letters have room beside what is for people.
+
+    Raises Refused where they have none.
+    """
+    if _overrides_length(shared.job | encode_runs("")) + longest <= MAX_OVERRIDES:
+        return shared
+    over = _overrides_length(shared.people | encode_runs("")) + longest - MAX_OVERRIDES
+    if over > 0:
+        raise Refused(
+            "labels-too-long",
+            f"the name, the group, the tags and W&B's project and entity have {over:,} letters more "
+            "than a job has room for",
+            "fewer --tag, a shorter --group",
+        )
+    return msgspec.structs.replace(shared, definition=shared.definition | shared.grid, grid={})
 
 
 def pinned_digest(requests: Iterable[Request]) -> str | None:

@@ -236,10 +236,35 @@ def test_overrides_filled_to_the_brim_are_not_over_it() -> None:
     """As many scattered runs as a job's overrides hold, and not one character more."""
     grid = changed(seeds=tuple(range(100_000)))
     runs = ",".join(str(n) for n in range(0, 100_000, 7))
-    for job in plan(grid, runs=runs).jobs[:-1]:
+    for job in plan(grid, runs=runs, number=1).jobs[:-1]:
         container = {"name": "default", **job.request["containerOverrides"]}
         length = len(json.dumps({"containerOverrides": [container]}, separators=(",", ":")))
         assert 8192 - 400 < length <= 8192
+
+
+@pytest.mark.parametrize(("values", "seeds"), [(100, 380), (1900, 20)])
+def test_what_is_for_people_moves_no_run_to_another_job(values: int, seeds: int) -> None:
+    """With other tags it is the same experiment: the job of a number holds the same runs."""
+    axis = Axis(names=("a",), rows=tuple((f"v{n}",) for n in range(values)))
+    ragged = changed(
+        axes=(axis,),
+        seeds=tuple(range(seeds)),
+        exclude=tuple((("seed", str(seed)),) for seed in range(1, seeds, 2)),
+    )
+    tags = tuple(f"{n:02}{'t' * 60}" for n in range(20))
+    labelled = msgspec.structs.replace(ragged, name="n" * 90, group="g" * 128, tags=tags)
+    one, other = plan(ragged), plan(labelled)
+    assert [job.runs for job in one.jobs] == [job.runs for job in other.jobs]
+    assert len(one.jobs) > 1
+    for job in other.jobs:
+        container = {"name": "default", **job.request["containerOverrides"]}
+        assert len(json.dumps({"containerOverrides": [container]}, separators=(",", ":"))) <= 8192
+
+
+def test_labels_that_no_job_has_room_for_are_refused() -> None:
+    tags = tuple(f"{n:03}{'t' * 60}" for n in range(140))
+    with pytest.raises(Refused, match="letters more than a job has room for"):
+        plan(changed(tags=tags))
 
 
 def test_a_definition_does_not_depend_on_tags_and_jobs_carry_them() -> None:
