@@ -31,7 +31,9 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SHARE = re.compile(r"[A-Za-z0-9]{1,255}")
-_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh", "fish", "csh", "tcsh"})
+_WITH_FILE = frozenset({"--rcfile", "--init-file"})
+"""Options of shells that are followed by a file, beside -o and -O that are by a name."""
 _NO_CODE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 """What is the same word in every shell, quoted or not."""
 
@@ -164,21 +166,38 @@ def _check_shell_code(experiment: Experiment) -> None:
                     variable = f"RUNFLEET_PARAM_{environment_suffix(part.name)}"
                     raise WrongUse(
                         "shell-code",
-                        f"{{{part.name}}} stands in the text of {experiment.command[place - 2]} "
-                        f"{experiment.command[place - 1]}, where its value {value!r} would be read "
-                        "as code",
+                        f"{{{part.name}}} stands in the text of {code[place]}, where its value "
+                        f"{value!r} would be read as code",
                         f'write "${variable}" in its place: the shell takes the value as it is',
                     )
 
 
-def _shell_code(command: Sequence[str]) -> set[int]:
-    """The places of words that a shell reads as code: what follows its -c."""
-    return {
-        place
-        for place in range(2, len(command))
-        if re.fullmatch(r"-[a-z]*c[a-z]*", command[place - 1])
-        and command[place - 2].rpartition("/")[2] in _SHELLS
-    }
+def _shell_code(command: Sequence[str]) -> dict[int, str]:
+    """The places of words that a shell reads as code, with the shell and the options before it."""
+    found: dict[int, str] = {}
+    for at, word in enumerate(command):
+        place = _code_place(command, at) if word.rpartition("/")[2] in _SHELLS else None
+        if place is not None:
+            found[place] = " ".join(command[at:place])
+    return found
+
+
+def _code_place(command: Sequence[str], shell: int) -> int | None:
+    """Where the code of a shell at that place stands, that its -c announces; options, some with a
+    word of their own, may be before and behind the -c: `bash -euo pipefail -c TEXT`.
+    """
+    place, announced = shell + 1, False
+    while place < len(command):
+        word = command[place]
+        if not word.startswith(("-", "+")):
+            break
+        place += 1
+        if word in {"-", "--"}:
+            break
+        letters = "" if word.startswith("--") else word[1:]
+        announced = announced or (word[0] == "-" and "c" in letters)
+        place += sum(map(letters.count, "oO")) + (word in _WITH_FILE)
+    return place if announced and place < len(command) else None
 
 
 def check_labels(experiment: Experiment) -> None:
