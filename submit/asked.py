@@ -25,6 +25,9 @@ _DOUBLE_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 _SHELL_IN_DOUBLE = re.compile(r"[`$]")
 
 
+Variables = tuple[tuple[str, str], ...]
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What is None, or empty, was not asked for."""
 
@@ -68,9 +71,7 @@ def merge(first: Asked, last: Asked) -> Asked:
     }
     if last.axes and first.axes:
         wanted["axes"] = _merge_axes(first.axes, last.axes)
-    wanted["environment"] = tuple((dict(first.environment) | dict(last.environment)).items())
-    if not first.environment:
-        wanted["environment"] = last.environment  # as given: twice is told later
+    wanted["environment"] = _merge_variables(first.environment, last.environment)
     return msgspec.structs.replace(first, **wanted)
 
 
@@ -134,6 +135,15 @@ def script_name(words: Sequence[str]) -> str:
     scripts = [part for part in parts if part.endswith((".py", ".sh"))]
     name = (scripts or parts or [""])[0].rpartition("/")[2]
     return name.removesuffix(".py").removesuffix(".sh")
+
+
+def _merge_variables(first: Variables, last: Variables) -> Variables:
+    """A variable that one of them gives twice stays so: it is told later."""
+    replaced = dict(last)
+    kept = tuple((name, replaced.pop(name, value)) for name, value in first)
+    if len(dict(first)) < len(first) or len(dict(last)) < len(last):
+        return (*kept, *last)
+    return (*kept, *replaced.items())
 
 
 def _merge_axes(first: tuple[Axis, ...], last: tuple[Axis, ...]) -> tuple[Axis, ...]:

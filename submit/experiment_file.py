@@ -16,6 +16,7 @@ from submit.errors import WrongUse
 from submit.experiment import Axis, Cell, Experiment
 from submit.grid import axis, env_ids, parse_cell, parse_names, parse_values
 from submit.nearest import did_you_mean
+from submit.plan import MAX_RETRIES
 from submit.units import parse_duration, parse_memory, parse_seeds, parse_variable
 
 if TYPE_CHECKING:
@@ -116,12 +117,14 @@ def _one(parse: Callable[[str], Any] = str) -> Read:
     return lambda file, node, path: file.parsed(node, path, parse)
 
 
-def _count(*, least: int) -> Callable[[str], int]:
-    """A parser of whole numbers from `least` on."""
+def _count(*, least: int, most: int | None = None) -> Callable[[str], int]:
+    """A parser of whole numbers from `least` on, up to `most`."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
             raise WrongUse("count", f"{text!r} is no whole number from {least} on", MENDED)
+        if most is not None and int(text) > most:
+            raise WrongUse("count", f"{int(text)} is more than {most}", MENDED)
         return int(text)
 
     return parse
@@ -169,7 +172,10 @@ def _grid(file: _File, node: Node, path: str) -> tuple[Axis, ...]:
 def _env_ids(file: _File, node: Node, path: str) -> tuple[Axis, ...]:
     if _shape(node) == "scalar":
         return (file.parsed(node, path, env_ids),)
-    return (axis("env-id", _texts(file, node, path)),)
+    names = _texts(file, node, path)
+    if not all(name.strip() for name in names):
+        file.refuse(node, "names an empty environment", path)
+    return (axis("env-id", names),)
 
 
 def _zips(file: _File, node: Node, path: str) -> tuple[tuple[str, ...], ...]:
@@ -234,9 +240,9 @@ FIELDS: dict[str, tuple[str, Read]] = {
     "hours": ("timeout_s", _one(parse_duration)),
     "env": ("environment", _checked(_variables, check_environment)),
     "secret": ("secrets", _texts),
-    "retries": ("retries", _one(_count(least=0))),
+    "retries": ("retries", _one(_count(least=0, most=MAX_RETRIES))),
     "fallback": ("fallback", _one()),
-    "after": ("after", _one(_count(least=1))),
+    "after": ("after", _one(_count(least=1, most=MAX_RETRIES + 1))),
     "name": ("name", _checked(_one(), _label("name"))),
     "group": ("group", _checked(_one(), _label("group"))),
     "wandb-project": ("project", _one()),
@@ -262,7 +268,7 @@ def _compose(text: bytes, file: _File) -> Node | None:
     if len(text) > MAX_BYTES:
         raise WrongUse(
             "experiment-file",
-            f"{file.origin} has {len(text):,} bytes, more than {MAX_BYTES:,}",
+            f"{file.origin} has more than {MAX_BYTES:,} bytes",
             "values that many belong into a file of the image",
         )
     import yaml  # noqa: PLC0415 # takes as long as a whole dry run

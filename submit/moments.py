@@ -17,12 +17,12 @@ def parse_moment(text: str, now: float) -> float:
     Raises WrongUse for anything else.
     """
     try:
-        return now - parse_duration(text)
+        return max(0.0, now - parse_duration(text))  # CloudWatch Logs knows nothing before 1970
     except WrongUse:
         pass
     try:
         # Python 3.10 reads no Z.
-        return datetime.fromisoformat(text.strip().replace("Z", "+00:00")).timestamp()
+        return max(0.0, datetime.fromisoformat(text.strip().replace("Z", "+00:00")).timestamp())
     except (ValueError, OverflowError) as err:
         raise WrongUse(
             "moment",

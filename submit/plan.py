@@ -228,6 +228,12 @@ def _refuse_impossible(experiment: Experiment, fleet: Fleet) -> None:
             f"{experiment.retries} retries: AWS Batch takes 0 to {MAX_RETRIES}",
             f"--retries {MAX_RETRIES}",
         )
+    if experiment.workers and fleet.account != LOCAL:
+        raise WrongUse(
+            "only-local",
+            "workers are for the own machine: of a queue of the fleet's maxVcpus says how much it runs",
+            "leave --workers out, or --queue local",
+        )
     for secret in experiment.secrets:
         if secret not in fleet.secrets:
             raise Refused(

@@ -11,6 +11,8 @@ import re
 from submit.errors import WrongUse
 
 MAX_SEEDS = 1_000_000
+MAX_AMOUNT = 2**31 - 1
+"""Of seconds and of MiB: AWS has 32 bits for them (attemptDurationSeconds, memory)."""
 _MEMORY_UNITS = {"": 1, "m": 1, "mi": 1, "mib": 1, "mb": 1, "g": 1024, "gi": 1024, "gib": 1024}
 _MEMORY_UNITS |= {"gb": 1024, "t": 1024**2, "ti": 1024**2, "tib": 1024**2, "tb": 1024**2}
 _DURATION_UNITS = {"": 3600, "h": 3600, "s": 1, "m": 60, "min": 60, "d": 86_400}
@@ -41,10 +43,8 @@ def parse_memory(text: str) -> int:
 
     Raises WrongUse for anything else and for less than 4 MiB, the least that Docker takes.
     """
-    value, unit = _amount(
-        "amount of memory", text, _MEMORY_UNITS, "--memory 3000 (MiB) or --memory 3GiB"
-    )
-    mib = math.ceil(value * _MEMORY_UNITS[unit])
+    value = _amount("amount of memory", text, _MEMORY_UNITS, "--memory 3000 (MiB) or --memory 3GiB")
+    mib = math.ceil(value)
     if mib < 4:  # noqa: PLR2004 # RegisterJobDefinition: at least 4 MiB for a container
         raise WrongUse(
             "memory",
@@ -59,8 +59,7 @@ def parse_duration(text: str) -> int:
 
     Raises WrongUse for anything else.
     """
-    value, unit = _amount("duration", text, _DURATION_UNITS, "--hours 12 or --hours 90m")
-    return math.ceil(value * _DURATION_UNITS[unit])
+    return math.ceil(_amount("duration", text, _DURATION_UNITS, "12 (hours), 90m or 45s"))
 
 
 def parse_variable(text: str) -> tuple[str, str]:
@@ -82,8 +81,14 @@ def _counted(first: int, last: int, text: str, hint: str) -> tuple[int, ...]:
     return tuple(range(first, last + 1))
 
 
-def _amount(what: str, text: str, units: dict[str, int], hint: str) -> tuple[float, str]:
+def _amount(what: str, text: str, units: dict[str, int], hint: str) -> float:
+    """The amount in the smallest of the units."""
     match = _AMOUNT.fullmatch(text)
     if not match or match[2].lower() not in units:
         raise WrongUse(what.rpartition(" ")[2], f"{text!r} is no {what}", hint)
-    return float(match[1]), match[2].lower()
+    value = float(match[1]) * units[match[2].lower()]
+    if value > MAX_AMOUNT:
+        raise WrongUse(
+            what.rpartition(" ")[2], f"{text[:20]!r} is more than any {what} can be", hint
+        )
+    return value

@@ -11,7 +11,7 @@ from submit.api.fleets import fleet_here, own_machine
 from submit.errors import Refused, WrongUse
 from submit.experiment import Experiment, experiment_id
 from submit.fleet import LOCAL, SPOT_SUFFIX, Fleet
-from submit.plan import Submission, plan_submission
+from submit.plan import MAX_RETRIES, Submission, plan_submission
 from submit.records import Fallback, Scope
 from submit.session import Session
 from submit.stacks import load_fleet
@@ -132,6 +132,13 @@ def check_fallback(
             if other != queue
             else "leave --fallback out: nobody takes an "
             f"on-demand machine away; or --queue {queue}{SPOT_SUFFIX} --fallback {queue}",
+        )
+    if not 1 <= fallback.after <= MAX_RETRIES + 1:
+        raise WrongUse(
+            "after",
+            f"a run may lose 1 to {MAX_RETRIES + 1} machines before it goes on elsewhere, not "
+            f"{fallback.after}",
+            "--after 3",
         )
     plan_submission(experiment, fleet, fallback.queue, user=session.user)
 

@@ -194,14 +194,15 @@ def _axes(order: list[str], given: dict[str, Any]) -> tuple[Axis, ...]:
 
 
 def _read(source: str, fleet: str | None) -> Asked:
-    from submit.experiment_file import parse_description  # noqa: PLC0415 # only with a file
+    from submit.experiment_file import MAX_BYTES, parse_description  # noqa: PLC0415 # only with a file
 
     if source == "-":
         if fleet == "-":
             raise WrongUse("two-inputs", "standard input can't be both -f and --fleet", "-f FILE")
-        return parse_description(sys.stdin.buffer.read(), "standard input")
+        return parse_description(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
     try:
-        text = Path(source).read_bytes()
+        with Path(source).open("rb") as file:
+            text = file.read(MAX_BYTES + 1)  # it may be one without an end
     except OSError as err:
         raise WrongUse(
             "experiment-file", f"{source} can't be read: {err.strerror}", "submit run -f FILE"

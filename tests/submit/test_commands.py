@@ -136,6 +136,8 @@ def test_help_lists_the_verbs(submit: Terminal) -> None:
         ((*RUN, "--include", "a", "--", "x"), 2, "'a' is no NAME=VALUE", ""),
         ((*RUN, "--exclude", "b=1", "--", "x"), 2, "the grid has no parameter 'b'", ""),
         ((*RUN, "-f", "none.yaml"), 2, "none.yaml can't be read: No such file", "-f FILE"),
+        ((*RUN, "-f", "/dev/zero"), 2, "/dev/zero has more than 262,144 bytes", ""),
+        ((*RUN, "--hours", "9" * 400, "--", "x"), 2, "is more than any duration", ""),
         ((*RUN, "-f", ""), 2, "can't be read: Is a directory", "-f FILE"),
         ((*RUN, "-f", "-", "--fleet", "-"), 2, "can't be both -f and --fleet", ""),
         ((*RUN, "--command", "a", "--", "b"), 2, "there are two commands", ""),

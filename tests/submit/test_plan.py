@@ -261,6 +261,12 @@ def test_what_is_for_people_moves_no_run_to_another_job(values: int, seeds: int)
         assert len(json.dumps({"containerOverrides": [container]}, separators=(",", ":"))) <= 8192
 
 
+def test_workers_are_for_the_own_machine() -> None:
+    """SubmitJob has no such field."""
+    with pytest.raises(WrongUse, match="workers are for the own machine"):
+        plan(changed(workers=2))
+
+
 def test_labels_that_no_job_has_room_for_are_refused() -> None:
     tags = tuple(f"{n:03}{'t' * 60}" for n in range(140))
     with pytest.raises(Refused, match="letters more than a job has room for"):

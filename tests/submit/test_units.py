@@ -78,6 +78,8 @@ def test_memory(text: str, mib: int | None) -> None:
         ("2d", 172_800),
         ("12h", 43_200),
         ("an hour", None),
+        ("9" * 400, None),
+        ("600000", None),
         ("-1", None),
         ("", None),
     ],
