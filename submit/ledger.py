@@ -12,7 +12,8 @@ import contextlib
 import fcntl
 import sqlite3
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -131,7 +132,8 @@ class Ledger:
         Raises ServiceFailed when it can't be read.
         """
         found = self._read(f"select document from histories where {_KEY}", *_key(row))
-        return decode_history(found[0][0]) if found else {}
+        histories = self._understood(lambda one: decode_history(one[0]), found)
+        return histories[0] if histories else {}
 
     def remember(self, row: Row, history: History, *, settled: bool) -> None:
         """Keeps what became of the job's runs; `settled` when there is no more to be learned."""
@@ -160,7 +162,8 @@ class Ledger:
 
     def experiments(self) -> list[Kept]:
         """All that are kept, newest first."""
-        return [_kept(row) for row in self._read("select * from experiments order by created desc")]
+        found = self._read("select * from experiments order by created desc")
+        return self._understood(_kept, found)
 
     def rows(self, kept: Kept) -> list[Row]:
         """The experiment's jobs in the order in which they were sent."""
@@ -169,7 +172,7 @@ class Ledger:
             *_scope(kept.scope),
             kept.id,
         )
-        return [_row(row) for row in found]
+        return self._understood(_row, found)
 
     def find(self, reference: str) -> Kept:
         """The experiment of that id, of that beginning of an id, of that name (the latest of
@@ -237,12 +240,22 @@ class Ledger:
         except sqlite3.OperationalError as err:  # the disk, a lock, rights: not the file's content
             raise self._unusable(err, "read") from err
         except sqlite3.DatabaseError as err:
-            raise ServiceFailed(
-                "ledger-damaged",
-                f"the ledger {self._path} can't be read: {err}.\n"
-                "Nothing that runs is lost: the same `submit run` finds it in the queue by its name",
-                f"mv {self._path} {self._path}.damaged",
-            ) from err
+            raise self._damaged(err) from err
+
+    def _understood(self, make: Callable[[sqlite3.Row], T], found: list[sqlite3.Row]) -> list[T]:
+        """What the rows stand for. Raises ServiceFailed for one that says nothing."""
+        try:
+            return [make(row) for row in found]
+        except (msgspec.DecodeError, zlib.error, ValueError, TypeError) as err:
+            raise self._damaged(err) from err
+
+    def _damaged(self, err: Exception) -> ServiceFailed:
+        return ServiceFailed(
+            "ledger-damaged",
+            f"the ledger {self._path} can't be read: {err}.\n"
+            "Nothing that runs is lost: the same `submit run` finds it in the queue by its name",
+            f"mv {self._path} {self._path}.damaged",
+        )
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -259,6 +259,40 @@ def test_a_file_damaged_within_is_named(tmp_path: Path) -> None:
     assert err.value.hint.startswith(f"mv {path}")
 
 
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("experiments", "document"),
+        ("jobs", "request"),
+        ("jobs", "counts"),
+        ("histories", "document"),
+    ],
+)
+@pytest.mark.parametrize("content", [b'{"comm', b"\xff", b'{"command": 1}', b"7"])
+def test_a_row_that_says_nothing_is_named(
+    tmp_path: Path, table: str, column: str, content: bytes
+) -> None:
+    one = kept("aaaa")
+    with Ledger(tmp_path) as ledger:
+        ledger.intend(one, row(one))
+        ledger.remember(row(one), {}, settled=False)
+    path = tmp_path / "ledger.sqlite3"
+    with sqlite3.connect(path) as db:
+        db.execute(f"update {table} set {column} = ?", (content,))  # noqa: S608 # names from above
+    db.close()
+    if (column, content) in {("request", b'{"command": 1}'), ("request", b"7")}:
+        return  # any JSON may be a request
+
+    def look(ledger: Ledger) -> None:
+        ledger.experiments()
+        ledger.rows(one)
+        ledger.history(row(one))
+
+    with Ledger(tmp_path) as ledger, pytest.raises(ServiceFailed) as err:
+        look(ledger)
+    assert err.value.hint == f"mv {path} {path}.damaged"
+
+
 def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ServiceFailed, match="can't be written"):
