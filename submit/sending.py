@@ -25,6 +25,8 @@ LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
 """Waits before each question by name: a new job may take a moment to be listed."""
 LISTED_WITHIN_S = 6.0
 """What is not listed so long after it was intended was never sent."""
+RIVAL_AFTER_S = (0.0, 0.5, 1.0)
+"""Waits before each look for the jobs of somebody who has registered the definition a moment before."""
 LOOK_HOLDS_S = 6.0
 """A look is taken for what stands so long; who waits longer before sending looks again."""
 PUT_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -167,8 +169,13 @@ def _prepare(
     with _before_sending():
         definition, ever = backend.register(wanted)
         if ever and not seen.definitions:  # somebody was quicker, or it was deregistered
-            identity, number = submission.experiment_id, submission.number
-            return definition, _look(backend, submission.queue_arn, identity, number)
+            for wait in RIVAL_AFTER_S:
+                clock.sleep(wait)
+                identity, number = submission.experiment_id, submission.number
+                found = _look(backend, submission.queue_arn, identity, number)
+                if found:
+                    break
+            return definition, found
     return definition, _by_chunk(seen.jobs, submission.number)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from submit import api
+from submit.backends import Standing
 from submit.errors import ServiceFailed
 from submit.experiment import Experiment, run_count
 from submit.ledger import Ledger
@@ -74,6 +75,32 @@ def test_what_somebody_else_has_sent_is_adopted(tmp_path: Path, backend: FakeBat
         delivery = send(ours, backend)
     assert backend.calls == ["DescribeJobDefinitions", "ListJobs"]
     assert (delivery.sent, delivery.adopted) == (0, 1)
+
+
+def test_who_was_quicker_by_a_moment_is_waited_for(tmp_path: Path, backend: FakeBatch) -> None:
+    """Both have seen nothing; the definition's revision tells the second that there is a first."""
+    definitions = backend.definitions
+    sleep = backend.clock.sleep
+    others = [Ledger(tmp_path / "b")]
+
+    arn, _ = backend.register(PLANS[0].submission.definition)
+
+    def nothing_yet(_name: str) -> list[Standing]:
+        backend.definitions = definitions  # type: ignore[method-assign] # once
+        return []
+
+    def meanwhile(seconds: float, /) -> None:
+        sleep(seconds)
+        if seconds and others:
+            send(others.pop(), backend)
+
+    backend.definitions = nothing_yet  # type: ignore[method-assign] # they register it behind it
+    backend.register = lambda _: (arn, True)  # type: ignore[method-assign] # a second revision
+    backend.clock.sleep = meanwhile  # type: ignore[method-assign] # the world goes on
+    with Ledger(tmp_path / "a") as ours:
+        delivery = send(ours, backend)
+    assert (delivery.sent, delivery.adopted) == (0, 1)
+    assert len(backend.jobs) == 1
 
 
 def test_a_label_of_their_own_does_not_hide_a_job(tmp_path: Path, backend: FakeBatch) -> None:
