@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _LEFT = "\nwhat was not over is cancelled\n  next: submit status {0}, submit retry {0} --cancelled"
 
 
-def attend(session: api.Session, kept: Kept) -> int:
+def attend(session: api.Session, kept: Kept, *, quiet: bool = False) -> int:
     """Shows the progress until all is over; the exit code. Its runs end with this command."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with api.attended(session, kept):
-            return watch(session, kept, _LEFT.format(kept.id))
+            return watch(session, kept, _LEFT.format(kept.id), quiet=quiet)
     finally:
         signal.signal(signal.SIGTERM, before)
 

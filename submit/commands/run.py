@@ -322,12 +322,12 @@ def _send(session: api.Session, plan: api.Plan, given: dict[str, Any]) -> int:
     if given["foreground"]:
         from submit.commands.foreground import attend  # noqa: PLC0415 # likewise
 
-        return attend(session, delivery.kept)
+        return attend(session, delivery.kept, quiet=quiet or given["as_json"])
     if not given["watch"]:
         return 0
     from submit.commands.watch import watch  # noqa: PLC0415 # a dry run does without
 
-    return watch(session, delivery.kept)
+    return watch(session, delivery.kept, quiet=quiet or given["as_json"])
 
 
 class SendingLine:

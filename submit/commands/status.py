@@ -17,6 +17,7 @@ from submit.commands.options import (
     state_option,
 )
 from submit.commands.text import (
+    INTERRUPTED,
     bar,
     one_line,
     plural,
@@ -61,7 +62,9 @@ def command(experiment: str | None, follow: bool, as_json: bool, **given: Any) -
             if follow:
                 from submit.commands.watch import watch  # noqa: PLC0415 # rarely
 
-                return watch(session, kept)
+                code = watch(session, kept, quiet=as_json)
+                if not as_json or code == INTERRUPTED:
+                    return code
             return _show_one(session, kept, given, as_json=as_json)
         if _chosen(given):
             raise WrongUse("whose-runs", "runs of which experiment?", "submit status latest …")

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from submit.records import Kept
 
 
-def watch(session: api.Session, kept: Kept, left: str = "") -> int:
-    """Shows the progress until all is over; the exit code. `left` is said to who leaves before."""
+def watch(session: api.Session, kept: Kept, left: str = "", *, quiet: bool = False) -> int:
+    """Shows the progress until all is over; the exit code. `left` is said to who leaves before.
+    `quiet` leaves standard output to what else is printed there.
+    """
     shown = _bar(kept) if sys.stderr.isatty() else _lines()
     try:
         with shown as see:
@@ -30,7 +32,7 @@ def watch(session: api.Session, kept: Kept, left: str = "") -> int:
     except KeyboardInterrupt:
         say(left or f"\nthe runs go on without you\n  next: submit status {kept.id} --watch")
         return INTERRUPTED
-    click.echo(f"{kept.id}: {progress_text(end)}, {took(end)}".removesuffix(", "))
+    click.echo(f"{kept.id}: {progress_text(end)}, {took(end)}".removesuffix(", "), err=quiet)
     tell_end(session, end)
     return exit_code(end)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -489,6 +490,26 @@ def test_watch_shows_each_change_and_ends(submit: Terminal) -> None:
     told = [line.split("  ")[1] for line in submit.err.splitlines() if ":" in line[:3]]
     assert told == ["2 waiting", "2 running", "2 done"]
     assert "2 runs: 2 done" in submit.out
+
+
+@pytest.mark.parametrize("words", [("run",), ("status",), ("quiet",)])
+def test_what_programs_read_is_not_followed_by_words(
+    submit: Terminal, words: tuple[str, ...]
+) -> None:
+    assert submit(*RUN, "--seeds", "2", "-q", "--", "x") == 0
+    identity = submit.out.strip()
+    submit.backend.end("job-0", ("SUCCEEDED", None))
+    line = {
+        "run": (*RUN, "--seeds", "2", "--watch", "--json", "--", "x"),
+        "quiet": (*RUN, "--seeds", "2", "--watch", "-q", "--", "x"),
+        "status": ("status", "latest", "--watch", "--json"),
+    }[words[0]]
+    assert submit(*line) == 0
+    assert "2 runs: 2 done" in submit.err
+    if words == ("quiet",):
+        assert submit.out == f"{identity}\n"
+    else:
+        assert json.loads(submit.out)["experiment"] == identity
 
 
 def test_cancel(submit: Terminal) -> None:
