@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.api.fleets import fleet_of
+from submit.api.fleets import changed_fleet, fleet_of
 from submit.api.planning import check_fallback
 from submit.api.seeing import experiments, poll, runs
+from submit.errors import ServiceFailed
 from submit.records import Fallback, Kept
 from submit.session import Session
 
 if TYPE_CHECKING:
     from submit.cancelling import Stopped
+    from submit.fleet import Fleet
     from submit.retrying import Retry
     from submit.runs import Selection
     from submit.states import RunState
@@ -69,16 +71,27 @@ def retry(
         check_fallback(session, kept.experiment, fleet, queue or "", fallback)
         session.ledger().fall_back(kept, fallback)
         kept = msgspec.structs.replace(kept, fallback=fallback)
-    return retrying.retry(
-        session,
-        kept,
-        fleet,
-        states=states or retrying.AGAIN,
-        selection=selection or Selection(),
-        queue=queue,
-        tell=tell,
-        note=note,
-    )
+
+    def send(fleet: Fleet) -> Retry:
+        return retrying.retry(
+            session,
+            kept,
+            fleet,
+            states=states or retrying.AGAIN,
+            selection=selection or Selection(),
+            queue=queue,
+            tell=tell,
+            note=note,
+        )
+
+    try:
+        return send(fleet)
+    except ServiceFailed as err:
+        newer = changed_fleet(session, kept, fleet) if err.slug == "aws-ClientException" else None
+        if newer is None:
+            raise
+        note(f"the queues of {newer.stack} are others now; sending to these")
+        return send(newer)
 
 
 def remove(session: Session, kept: Kept, *, force: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from submit.errors import SubmitError
 from submit.experiment import Experiment
 from submit.fleet import LOCAL, Fleet
 from submit.records import Kept
@@ -77,14 +78,26 @@ def complete_queues(session: Session) -> list[str]:
     return sorted(fleet.queues) if fleet else []
 
 
-def fleet_of(session: Session, kept: Kept) -> Fleet:
+def changed_fleet(session: Session, kept: Kept, before: Fleet) -> Fleet | None:
+    """The fleet of the experiment's own stack, asked for again, when its queues are not what they
+    were `before`; None when they are, and when there is no answer.
+    """
+    try:
+        now = fleet_of(session, kept, fresh=True)
+    except SubmitError:
+        return None
+    queues = {name: queue.arn for name, queue in now.queues.items()}
+    return None if queues == {name: one.arn for name, one in before.queues.items()} else now
+
+
+def fleet_of(session: Session, kept: Kept, *, fresh: bool = False) -> Fleet:
     """The fleet of the experiment's own stack, whichever is in use now."""
     if kept.scope.account == LOCAL:
         return fleet_here(session, kept.experiment)
     if session.fleet:
         return load_fleet(session)
     own = Session(stack=kept.stack, environ=session.environ, cwd=session.cwd, clock=session.clock)
-    return load_fleet(own)
+    return load_fleet(own, fresh=fresh)
 
 
 def fleet_here(session: Session, experiment: Experiment) -> Fleet:

@@ -31,7 +31,7 @@ def send(
     try:
         return _deliver(session, plan, tell, note)
     except ServiceFailed as err:
-        newer = _planned_anew(session, plan) if err.slug == "aws-ClientException" else None
+        newer = _planned_anew(session, plan, err) if err.slug == "aws-ClientException" else None
         if newer is None:
             raise
         note(f"the queue {plan.submission.queue_name} is another one now; sending to that")
@@ -68,19 +68,30 @@ def _deliver(
     return delivery
 
 
-def _planned_anew(session: Session, plan: Plan) -> Plan | None:
+def _planned_anew(session: Session, plan: Plan, err: ServiceFailed) -> Plan | None:
     """The plan for the fleet as it is now, if its queue was replaced since the one was read that
-    this plan was made for.
+    this plan was made for. Raises ServiceFailed when it is gone, with what `err` says.
     """
     if session.fleet:
         return None
     before = plan.submission
     try:
         fleet = load_fleet(session, fresh=True)
-    except SubmitError:
-        return None  # what AWS said of the job is what matters
+    except SubmitError as unknown:
+        raise ServiceFailed(
+            err.slug,
+            f"{err.message}\nthe fleet, asked for again, is not known any more: {unknown.message}",
+            unknown.hint,
+        ) from err
     queue = fleet.queues.get(before.queue_name)
-    if queue is None or queue.arn == before.queue_arn:
+    if queue is None:
+        raise ServiceFailed(
+            "queue-gone",
+            f"{err.message}\nthe stack {fleet.stack} has no queue {before.queue_name} any more; its "
+            f"queues: {', '.join(sorted(fleet.queues)) or 'none'}",
+            "submit queues",
+        ) from err
+    if queue.arn == before.queue_arn:
         return None
     return replanned(plan, fleet, session.user, before.digest)
 

@@ -131,5 +131,5 @@ def _refused(err: ClientError) -> ServiceFailed:
     return ServiceFailed(
         "aws-" + code,
         f"AWS refused {err.operation_name}: {code}: {message}",
-        "aws sts get-caller-identity" if "AccessDenied" in code else "",
+        "aws sts get-caller-identity" if "AccessDenied" in code else "submit doctor",
     )

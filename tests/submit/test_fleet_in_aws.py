@@ -144,6 +144,37 @@ def test_a_replaced_queue_is_found_when_its_job_is_refused(lab: Lab, tmp_path: P
     assert row.queue_arn == arn
 
 
+def test_a_queue_that_is_gone_is_told_with_those_there_are(lab: Lab, tmp_path: Path) -> None:
+    gone = "arn:aws:batch:us-east-1:123456789012:job-queue/gone"
+    lab.publish("shrinking", queues={"q": lab.described(gone), "r": lab.described(gone)})
+    session = lab.session(tmp_path, stack="shrinking")
+    plan = api.plan(session, Experiment(command=("true", "shrunk")), "q")
+    lab.ssm.delete_parameter(Name="/runfleet/shrinking/queues/q")
+    with pytest.raises(
+        ServiceFailed, match=r"nothing was sent\nthe stack .* has no queue q any"
+    ) as err:
+        api.send(session, plan)
+    assert err.value.hint == "submit queues"
+
+
+def test_runs_are_sent_again_to_the_queue_that_has_replaced_theirs(
+    lab: Lab, tmp_path: Path
+) -> None:
+    first, second = lab.queue("before"), lab.queue("after")
+    lab.publish(FLEET.stack, queues={"q": lab.described(first)})
+    session = lab.session(tmp_path, stack=FLEET.stack)
+    kept = api.send(session, api.plan(session, Experiment(command=("false",)), "q")).kept
+    api.wait(session, kept)
+    gone = "arn:aws:batch:us-east-1:123456789012:job-queue/gone"
+    stale = lab.publish(FLEET.stack, queues={"q": lab.described(gone)})
+    assert load_fleet(session, fresh=True) == stale
+    lab.publish(FLEET.stack, queues={"q": lab.described(second)})
+    notes: list[str] = []
+    assert api.retry(session, kept, note=notes.append).runs == 1
+    assert notes == [f"the queues of {FLEET.stack} are others now; sending to these"]
+    assert api.known(session, [kept])[0].rows[-1].queue_arn == second
+
+
 def _break_nothing(_lab: Lab) -> dict[str, Any]:
     return {}
 
