@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 
 import click
 
@@ -81,6 +83,7 @@ def cli() -> None:
 
 def main() -> None:
     """The console script: prints what went wrong, and exits with the code for it."""
+    _take_closed_streams()
     _take_any_letter()
     sys.exit(run_command([_utf8(word) for word in sys.argv[1:]]))
 
@@ -96,6 +99,10 @@ def run_command(arguments: list[str]) -> int:
     except Exception as err:
         if os.environ.get("RUNFLEET_DEBUG"):
             raise
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC and err.filename is None:
+            _tell(f"not all could be printed: {err.strerror}")
+            _tell_next("submit status; what was sent is known")
+            return SubmitError.exit_code
         _tell(f"a mistake of runfleet's own: {type(err).__name__}: {err}")
         _tell_next("RUNFLEET_DEBUG=1 submit …   (the same line) shows where")
         return SubmitError.exit_code
@@ -110,6 +117,13 @@ def _utf8(word: str) -> str:
         return os.fsencode(word).decode("utf-8")
     except UnicodeDecodeError:
         return word
+
+
+def _take_closed_streams() -> None:
+    """A stream that was closed before the program began (`>&-`) is one that nobody reads."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 # to the end
 
 
 def _take_any_letter() -> None:

@@ -704,6 +704,32 @@ def test_a_reader_that_goes_away_is_no_error(submit: Terminal) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">&-", 0, ""),
+        (">/dev/full", 4, "not all could be printed: No space left on device"),
+    ],
+)
+def test_an_output_that_takes_nothing(
+    submit: Terminal, redirection: str, code: int, said: str
+) -> None:
+    assert submit("queues") == 0
+    program = "import sys; from submit.commands import main; main()"
+    words = [*RUN, "--dry-run", "--json", "--", "x"]
+    done = subprocess.run(  # our own program
+        ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-c", program, *words],
+        cwd=Path(__file__).parents[2],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert "mistake" not in done.stderr
+    assert said in done.stderr
+
+
 @pytest.mark.parametrize("columns", [40, 60, 80, 100])
 def test_a_narrow_terminal_has_fewer_columns_and_whole_words(
     submit: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int
