@@ -27,15 +27,20 @@ from submit.ledger_file import Foreign, connect, set_aside
 from submit.nearest import did_you_mean
 from submit.records import INTENDED, SENT, Fallback, Kept, Row, Scope
 from submit.states import RunState
+from submit.turns import WAITING, Note, Turn, Turns
 
 T = TypeVar("T")
 
 
 class Ledger:
-    """The ledger in runfleet's home. Usable as a context manager."""
+    """The ledger in runfleet's home. Usable as a context manager.
 
-    def __init__(self, home: Path) -> None:
+    `turns` are those of all homes on this machine; without them only this home's.
+    """
+
+    def __init__(self, home: Path, turns: Turns | None = None) -> None:
         self._home = home
+        self._turns = turns or Turns(str(home / "shared"))
         self._path = home / "ledger.sqlite3"
         try:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -54,17 +59,22 @@ class Ledger:
         self._db.close()
 
     @contextlib.contextmanager
-    def lock(self, experiment: str) -> Iterator[None]:
-        """Only one process at a time sends for an experiment; others wait."""
+    def lock(self, experiment: str, note: Note = lambda _: None) -> Iterator[Turn]:
+        """Only one process at a time sends for an experiment; others wait, which `note` is told."""
         folder = self._home / "locks"
         try:
             folder.mkdir(exist_ok=True, mode=0o700)
             file = (folder / f"{experiment}.lock").open("w")
         except OSError as err:
             raise self._unusable(err) from err
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        with file:  # a home may be on several machines
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                note(WAITING)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            with self._turns.take(experiment, note) as turn:
+                yield turn
 
     def intend(self, kept: Kept, row: Row) -> None:
         """Says, durably, that the job is about to be sent (again)."""

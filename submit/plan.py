@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -203,6 +203,25 @@ def _fitted(shared: _Shared, longest: int) -> _Shared:
             "fewer --tag, a shorter --group",
         )
     return msgspec.structs.replace(shared, definition=shared.definition | shared.grid, grid={})
+
+
+def recut_job(job: Job, runs: str) -> Iterator[Job]:
+    """The job with `runs` of its runs alone, in as many as have room for them."""
+    if runs == job.runs:
+        yield job
+        return
+    # Of several nodes a job has one run: what is cut has none but the one container.
+    environment = {
+        pair["name"]: pair["value"] for pair in job.request["containerOverrides"]["environment"]
+    }
+    room = MAX_OVERRIDES - _overrides_length(environment | encode_runs(""))
+    for piece in split_ranges(runs, most=MAX_ARRAY_SIZE, longest=room):
+        size = count_ranges(piece)
+        whole = {name: value for name, value in job.request.items() if name != "arrayProperties"}
+        request = whole | _overrides({"environment": pairs(environment | encode_runs(piece))}, 1)
+        if size > 1:
+            request["arrayProperties"] = {"size": size}
+        yield msgspec.structs.replace(job, runs=piece, size=size, request=request)
 
 
 def pinned_digest(requests: Iterable[Request]) -> str | None:

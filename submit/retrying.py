@@ -10,20 +10,30 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from submit.backends import Backend, Found
+from submit.backends import Backend, Found, JobStatus
 from submit.errors import SubmitError, WrongUse
 from submit.fleet import Fleet
 from submit.job_names import job_chunk, job_name_prefix, job_number
 from submit.keeping import Details
 from submit.ledger import Ledger
-from submit.plan import DIGEST_TAG, Submission, pinned_digest, plan_submission
+from submit.plan import Submission, pinned_digest, plan_submission
 from submit.progress import Progress
-from submit.ranges import count_ranges, decode_ranges, encode_ranges
+from submit.ranges import decode_ranges, encode_ranges
 from submit.records import INTENDED, Kept, Row
 from submit.runs import Selection, find_runs, select_runs
-from submit.sending import Delivery, Note, Tell, deliver_locked
-from submit.session import Session
+from submit.sending import (
+    LISTED_WITHIN_S,
+    LOOK_AFTER_S,
+    Delivery,
+    Tell,
+    age,
+    deliver_locked,
+    found_row,
+    rival_at,
+)
+from submit.session import Clock, Session
 from submit.states import RunState
+from submit.turns import Note, Turn
 from submit.watching import poll
 
 AGAIN = frozenset({RunState.FAILED, RunState.LOST})
@@ -63,19 +73,20 @@ def retry(
     """
     ledger, backend = session.ledger(), session.backend(kept.scope)
     chosen = _chosen(kept, selection)
-    with ledger.lock(kept.id):
-        discover(kept, fleet, ledger, backend)
+    with ledger.lock(kept.id, note) as turn:
+        last = discover(kept, fleet, turn=turn, ledger=ledger, backend=backend, clock=session.clock)
         before = poll(session, [kept])[0]
         for row in before.rows:
             if row.state == INTENDED and row.number:  # the poll has looked: it was never sent
                 ledger.forget(row)
         found = find_runs(before, Details(ledger, backend), states)
         wanted = [index for index in found if chosen is None or index in chosen]
-        plans = _plan(session, before, fleet, _by_queue(before, wanted, queue))
+        plans = _plan(session, before, fleet, _by_queue(before, wanted, queue), last + 1)
         deliveries = [
             deliver_locked(
                 plan,
                 kept,
+                turn=turn,
                 ledger=ledger,
                 backend=backend,
                 clock=session.clock,
@@ -143,49 +154,48 @@ def waiting_queue(progress: Progress) -> Row | None:
     return None
 
 
-def discover(kept: Kept, fleet: Fleet, ledger: Ledger, backend: Backend) -> int:
-    """Takes jobs of the experiment into the ledger that others have sent: how many. One call a
-    queue of the fleet, and one per 100 jobs that were not known.
+def discover(
+    kept: Kept, fleet: Fleet, *, turn: Turn, ledger: Ledger, backend: Backend, clock: Clock
+) -> int:
+    """Takes jobs of the experiment into the ledger that others have sent; the highest number of
+    a submission that was seen. One call a queue of the fleet, and one per 100 jobs that were not
+    known; more, with waits between them, while the service does not describe what it lists.
     """
-    known = {(row.number, row.chunk) for row in ledger.rows(kept)}
-    strangers: dict[tuple[int, int], tuple[Found, str]] = {}
+    rows = ledger.rows(kept)
+    rival = rival_at(turn, rows)
+    if rival is not None:  # what they have sent must be listed
+        age_s = max(0.0, clock.time() - rival)
+        clock.sleep(max(0.0, LISTED_WITHIN_S - age_s))
+    known = {(row.number, row.chunk) for row in rows}
     names = {queue.arn: name for name, queue in fleet.queues.items()}
-    for arn in names:
-        for job in backend.find(arn, job_name_prefix(kept.id)):
-            place = job_number(job.name), job_chunk(job.name)
-            other = strangers.get(place)
-            # Of two for the same runs the older, so that all agree on one.
-            if place not in known and (other is None or _age(job) < _age(other[0])):
-                strangers[place] = job, arn
-    seen = backend.poll([job.job_id for job, _ in strangers.values()]) if strangers else {}
-    taken = 0
-    for (number, chunk), (job, arn) in strangers.items():
+    listed = [(job, arn) for arn in names for job in backend.find(arn, job_name_prefix(kept.id))]
+    strangers: dict[tuple[int, int], tuple[Found, str]] = {}
+    # Of two for the same runs the older, so that all agree on one.
+    for job, arn in sorted(listed, key=lambda one: age(one[0])):
+        place = job_number(job.name), job_chunk(job.name)
+        if place not in known:
+            strangers.setdefault(place, (job, arn))
+    seen = _described([job.job_id for job, _ in strangers.values()], backend, clock)
+    for job, arn in strangers.values():
         status = seen.get(job.job_id)
-        if status is None or not status.runs:
-            continue
-        row = Row(
-            scope=kept.scope,
-            experiment=kept.id,
-            number=number,
-            chunk=chunk,
-            name=job.name,
-            queue_name=names[arn],
-            queue_arn=arn,
-            definition=status.definition,
-            runs=status.runs,
-            size=count_ranges(status.runs),
-            request={"tags": {DIGEST_TAG: status.digest}} if status.digest else {},
-            state=INTENDED,
-            intended=job.created_ms / 1000,
-        )
-        ledger.intend(kept, row)
-        ledger.sent(row, job.job_id)
-        taken += 1
-    return taken
+        if status is not None and status.runs:
+            row = found_row(kept, job, status, names[arn], arn)
+            ledger.intend(kept, row)
+            ledger.sent(row, job.job_id)
+    numbers = [row.number for row in rows] + [job_number(job.name) for job, _ in listed]
+    return max(numbers, default=0)
 
 
-def _age(job: Found) -> tuple[int, str]:
-    return job.created_ms, job.job_id
+def _described(job_ids: Sequence[str], backend: Backend, clock: Clock) -> dict[str, JobStatus]:
+    """What becomes of the jobs, some of which are so new that the service must be asked twice."""
+    seen: dict[str, JobStatus] = {}
+    for wait in LOOK_AFTER_S:
+        unknown = [job_id for job_id in job_ids if job_id not in seen]
+        if not unknown:
+            break
+        clock.sleep(wait)
+        seen |= backend.poll(unknown)
+    return seen
 
 
 def _chosen(kept: Kept, selection: Selection) -> frozenset[int] | None:
@@ -220,9 +230,13 @@ def _by_queue(
 
 
 def _plan(
-    session: Session, progress: Progress, fleet: Fleet, groups: Mapping[str, list[int]]
+    session: Session,
+    progress: Progress,
+    fleet: Fleet,
+    groups: Mapping[str, list[int]],
+    first: int,
 ) -> list[Submission]:
-    """A submission a queue, numbered on."""
+    """A submission a queue, numbered from `first` on."""
     kept = progress.kept
     if (fleet.account, fleet.region) != (kept.scope.account, kept.scope.region):
         raise WrongUse(
@@ -232,7 +246,6 @@ def _plan(
             f"submit retry {kept.id} --stack {kept.stack}",
         )
     digest = pinned_digest(row.request for row in progress.rows)
-    first = max((row.number for row in progress.rows), default=0) + 1
     return [
         plan_submission(
             kept.experiment,

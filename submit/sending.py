@@ -3,23 +3,27 @@
 Ledger first, then the service; after an unclear answer the queue is asked by name before
 anything is sent again. SubmitJob has no client token, so this is the only protection. A
 process that dies between the two leaves a row "intended", and the next one does the same.
+All of a machine's homes take turns; who comes within seconds of another looks once more.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from submit.backends import Backend, Found, NotNow, Standing, Unclear
+from submit.backends import Backend, Found, JobStatus, NotNow, Standing, Unclear
 from submit.errors import Refused, ServiceFailed
 from submit.job_names import job_chunk, job_name_prefix, job_number
 from submit.ledger import Ledger
 from submit.pace import Pace
-from submit.plan import Job, Submission
+from submit.plan import DIGEST_TAG, Job, Submission
+from submit.ranges import count_ranges
 from submit.records import INTENDED, Fallback, Kept, Row, Scope
+from submit.remainder import remainder
 from submit.session import Clock
+from submit.turns import Note, Turn
 
 LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
 """Waits before each question by name: a new job may take a moment to be listed."""
@@ -34,8 +38,6 @@ PUT_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 Tell = Callable[[int, int], None]
 """Is told how many of how many jobs are done."""
-Note = Callable[[str], None]
-"""Is told why sending takes its time."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,10 +86,11 @@ def deliver(
     when all is known to be sent. Raises ServiceFailed with what was sent until then; it is in
     the ledger, and the same call goes on.
     """
-    with ledger.lock(kept.id):
+    with ledger.lock(kept.id, note) as turn:
         return deliver_locked(
             submission,
             kept,
+            turn=turn,
             ledger=ledger,
             backend=backend,
             clock=clock,
@@ -101,6 +104,7 @@ def deliver_locked(
     submission: Submission,
     kept: Kept,
     *,
+    turn: Turn,
     ledger: Ledger,
     backend: Backend,
     clock: Clock,
@@ -108,30 +112,36 @@ def deliver_locked(
     note: Note,
     seen: Look | None = None,
 ) -> Delivery:
-    """As `deliver`, for who has the experiment's lock."""
-    rows = {row.chunk: row for row in ledger.rows(kept) if row.number == submission.number}
-    _refuse_other_queue(submission, rows.values())
-    in_doubt = [row for row in rows.values() if row.state == INTENDED]
+    """As `deliver`, for who has the experiment's turn."""
+    kept_rows = ledger.rows(kept)
+    rows = [row for row in kept_rows if row.number == submission.number]
+    _refuse_other_queue(submission, rows)
+    in_doubt = [row for row in rows if row.state == INTENDED]
     adopted = adopt(in_doubt, ledger=ledger, backend=backend, clock=clock)
-    missing = [
-        job
-        for job in submission.jobs
-        if job.chunk not in rows
-        or (rows[job.chunk] in in_doubt and rows[job.chunk].name not in adopted)
-    ]
-    sender = _Sender(kept, ledger, backend, clock, note)
-    if missing:
-        definition, found = _prepare(submission, backend, clock, seen)
+    standing = {row.chunk: row.runs for row in rows if row not in in_doubt or row.name in adopted}
+    known = len(rows) - len(in_doubt)
+    sender = _Sender(kept, turn, ledger, backend, clock, note)
+    sender.adopted = len(adopted)
+    if remainder(submission, standing):
+        rival = rival_at(turn, kept_rows)
+        definition, found = _prepare(submission, backend, clock, seen, rival)
+        new = [job for chunk, job in found.items() if chunk not in standing]
+        for row in _rows_found(submission, kept, new, definition, backend):
+            sender.keep_found(row)
+            standing[row.chunk] = row.runs
+        missing = remainder(submission, standing)
         for done, job in enumerate(missing):
             tell(done, len(missing))
-            row = _row(submission, kept, job, definition)
-            sender.bring(row, found.get(job.chunk), done, len(missing))
-    return Delivery(
-        kept=kept,
-        sent=sender.sent,
-        adopted=sender.adopted + len(adopted),
-        known=len(rows) - len(in_doubt),
-    )
+            sender.bring(_row(submission, kept, job, definition), done, len(missing))
+    return Delivery(kept=kept, sent=sender.sent, adopted=sender.adopted, known=known)
+
+
+def rival_at(turn: Turn, rows: Iterable[Row]) -> float | None:
+    """When somebody else on this machine was last about to send the experiment; None when the last
+    to do so was who keeps these rows, all of whose jobs they have.
+    """
+    ours = any(row.intended == turn.last for row in rows)
+    return None if ours or not turn.last else turn.last
 
 
 def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock) -> dict[str, str]:
@@ -147,8 +157,8 @@ def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock
             clock.sleep(wait)
             found = _look(backend, queue_arn, identity, number)
             for row in [row for row in group if row.chunk in found]:
-                ledger.sent(row, found[row.chunk])
-                adopted[row.name] = found[row.chunk]
+                adopted[row.name] = found[row.chunk].job_id
+                ledger.sent(row, adopted[row.name])
                 group.remove(row)
             if all(clock.time() - row.intended > LISTED_WITHIN_S for row in group):
                 break
@@ -156,27 +166,51 @@ def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock
 
 
 def _prepare(
-    submission: Submission, backend: Backend, clock: Clock, seen: Look | None
-) -> tuple[str, dict[int, str]]:
-    """The definition's ARN, and ids of jobs by chunk that stand in the queue already."""
-    wanted = submission.definition
-    if seen is None or clock.time() - seen.at > LOOK_HOLDS_S:
+    submission: Submission,
+    backend: Backend,
+    clock: Clock,
+    seen: Look | None,
+    rival: float | None,
+) -> tuple[str, dict[int, Found]]:
+    """The definition's ARN, and jobs by chunk that stand in the queue already. `rival` is when
+    somebody else here was last about to send some.
+    """
+    wanted, number = submission.definition, submission.number
+    if seen and rival and seen.at - rival < LISTED_WITHIN_S and not _is_all(submission, seen):
+        seen = None  # what the rival has sent may not have been listed yet
+    if rival and seen is None:
+        seen = _look_behind(submission, backend, clock, rival)
+    elif seen is None or clock.time() - seen.at > LOOK_HOLDS_S:
         seen = look(submission, backend, clock)
     stood = [one for one in seen.definitions if one.image == wanted.image]
     if stood:
         definition = max(stood, key=lambda one: one.revision).arn
-        return definition, _by_chunk(seen.jobs, submission.number)
+        return definition, _by_chunk(seen.jobs, number)
     with _before_sending():
         definition, ever = backend.register(wanted)
         if ever and not seen.definitions:  # somebody was quicker, or it was deregistered
             for wait in RIVAL_AFTER_S:
                 clock.sleep(wait)
-                identity, number = submission.experiment_id, submission.number
-                found = _look(backend, submission.queue_arn, identity, number)
+                found = _look(backend, submission.queue_arn, submission.experiment_id, number)
                 if found:
                     break
             return definition, found
-    return definition, _by_chunk(seen.jobs, submission.number)
+    return definition, _by_chunk(seen.jobs, number)
+
+
+def _look_behind(submission: Submission, backend: Backend, clock: Clock, rival: float) -> Look:
+    """What stands, once what was sent at the time `rival` must be listed, or all is there."""
+    for wait in LOOK_AFTER_S:
+        clock.sleep(wait)
+        seen = look(submission, backend, clock)
+        if _is_all(submission, seen) or seen.at - rival >= LISTED_WITHIN_S:
+            break
+    return seen
+
+
+def _is_all(submission: Submission, seen: Look) -> bool:
+    """Whether each of the submission's jobs was seen."""
+    return {job.chunk for job in submission.jobs} <= _by_chunk(seen.jobs, submission.number).keys()
 
 
 @contextlib.contextmanager
@@ -193,9 +227,16 @@ class _Sender:
     """Sends jobs one after the other, and counts."""
 
     def __init__(
-        self, kept: Kept, ledger: Ledger, backend: Backend, clock: Clock, note: Note
+        self,
+        kept: Kept,
+        turn: Turn,
+        ledger: Ledger,
+        backend: Backend,
+        clock: Clock,
+        note: Note,
     ) -> None:
         self._kept = kept
+        self._turn = turn
         self._ledger = ledger
         self._backend = backend
         self._clock = clock
@@ -205,22 +246,25 @@ class _Sender:
         self.sent = 0
         self.adopted = 0
 
-    def bring(self, row: Row, found: str | None, done: int, of: int) -> None:
-        """One job: keeps the id that was found, else sends it.
+    def keep_found(self, row: Row) -> None:
+        """A job that stands already."""
+        self._ledger.intend(self._kept, row)
+        self._ledger.sent(row, row.job_id or "")
+        self.adopted += 1
+
+    def bring(self, row: Row, done: int, of: int) -> None:
+        """Sends one job.
 
         Raises ServiceFailed; the row stays only if something of it may stand in the queue.
         """
         self._doubt = False
-        if found:
-            self._intend(row)
-            self._ledger.sent(row, found)
-            self.adopted += 1
-            return
+        before = self._turn.last
         try:
             job_id = self._send(row)
         except ServiceFailed as err:
             if not self._doubt:
                 self._ledger.forget(row)
+                self._turn.mark(before)
             so_far = _so_far(done, of, doubt=self._doubt)
             raise ServiceFailed(err.slug, f"{err.message}\n{so_far}", err.hint) from err
         self.sent += 1
@@ -262,6 +306,7 @@ class _Sender:
     def _intend(self, row: Row) -> Row:
         row = msgspec.structs.replace(row, intended=self._clock.time())
         self._ledger.intend(self._kept, row)
+        self._turn.mark(row.intended)
         return row
 
     def _keep(self, row: Row, job_id: str, done: int, of: int) -> None:
@@ -279,17 +324,63 @@ class _Sender:
         return self._backend.send(job, row.definition)
 
 
-def _look(backend: Backend, queue_arn: str, identity: str, number: int) -> dict[int, str]:
-    """Ids by chunk of the jobs that stand in the queue."""
+def _look(backend: Backend, queue_arn: str, identity: str, number: int) -> dict[int, Found]:
+    """The jobs by chunk that stand in the queue."""
     return _by_chunk(backend.find(queue_arn, job_name_prefix(identity, number)), number)
 
 
-def _by_chunk(jobs: Iterable[Found], number: int) -> dict[int, str]:
+def _by_chunk(jobs: Iterable[Found], number: int) -> dict[int, Found]:
     """The submission's jobs; of two for one chunk the older, so that all agree on one."""
-    youngest_first = sorted(jobs, key=lambda job: (job.created_ms, job.job_id), reverse=True)
-    return {
-        job_chunk(job.name): job.job_id for job in youngest_first if job_number(job.name) == number
-    }
+    youngest_first = sorted(jobs, key=age, reverse=True)
+    return {job_chunk(job.name): job for job in youngest_first if job_number(job.name) == number}
+
+
+def age(job: Found) -> tuple[int, str]:
+    """Orders jobs, the oldest first."""
+    return job.created_ms, job.job_id
+
+
+def _rows_found(
+    submission: Submission,
+    kept: Kept,
+    jobs: Sequence[Found],
+    definition: str,
+    backend: Backend,
+) -> Iterator[Row]:
+    """What the ledger is to keep of jobs that were found. Which runs they have they say themselves:
+    another version may have cut the experiment at other places. One call for 100.
+    """
+    seen = backend.poll([job.job_id for job in jobs]) if jobs else {}
+    planned = {job.chunk: job for job in submission.jobs}
+    for job in jobs:
+        status = seen.get(job.job_id)
+        if status and status.runs:
+            row = found_row(kept, job, status, submission.queue_name, submission.queue_arn)
+        elif job_chunk(job.name) in planned:
+            row = _row(submission, kept, planned[job_chunk(job.name)], definition)
+        else:  # not described yet, or not any more
+            continue
+        yield msgspec.structs.replace(row, job_id=job.job_id, intended=job.created_ms / 1000)
+
+
+def found_row(kept: Kept, job: Found, status: JobStatus, queue_name: str, queue_arn: str) -> Row:
+    """What the ledger is to keep of a job that somebody else has sent."""
+    return Row(
+        scope=kept.scope,
+        experiment=kept.id,
+        number=job_number(job.name),
+        chunk=job_chunk(job.name),
+        name=job.name,
+        queue_name=queue_name,
+        queue_arn=queue_arn,
+        definition=status.definition,
+        runs=status.runs,
+        size=count_ranges(status.runs),
+        request={"tags": {DIGEST_TAG: status.digest}} if status.digest else {},
+        state=INTENDED,
+        intended=job.created_ms / 1000,
+        job_id=job.job_id,
+    )
 
 
 def _refuse_other_queue(submission: Submission, rows: Iterable[Row]) -> None:

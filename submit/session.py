@@ -92,8 +92,10 @@ class Session:
         """The ledger."""
         if self._ledger is None:
             from submit.ledger import Ledger  # noqa: PLC0415 # a dry run does without SQLite
+            from submit.shared_file import shared_path  # noqa: PLC0415 # likewise
+            from submit.turns import Turns  # noqa: PLC0415 # likewise
 
-            self._ledger = Ledger(self.home)
+            self._ledger = Ledger(self.home, Turns(shared_path(self.environ)))
         return self._ledger
 
     def backend(self, scope: Scope) -> Backend:

@@ -12,6 +12,7 @@ from submit.history import History, refine
 from submit.keeping import learn_ends, settle
 from submit.ledger import Ledger
 from submit.progress import Progress, RowKey, key, roll_up
+from submit.ranges import count_ranges
 from submit.records import INTENDED, SENT, Kept, Row
 from submit.sending import adopt
 from submit.session import Session
@@ -141,8 +142,13 @@ class _Look:
 
     def _saw(self, row: Row, status: JobStatus) -> None:
         row = msgspec.structs.replace(row, state=SENT, job_id=status.job_id)
+        if status.runs and status.runs != row.runs:  # somebody else's job, under the name of ours
+            runs, size = status.runs, count_ranges(status.runs)
+            row = msgspec.structs.replace(row, runs=runs, size=size)
         self._ledger.saw(
             row,
+            runs=row.runs,
+            size=row.size,
             counts=refine(status.counts, self._history(row, status)),
             reason=status.reason,
             over=status.over,

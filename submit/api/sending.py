@@ -63,8 +63,15 @@ def _deliver(
     if plan.fallback:
         ledger.fall_back(kept, plan.fallback)  # it may have been sent without
     if delivery.adopted:  # whoever has sent it may have sent runs of it again
-        with ledger.lock(kept.id):
-            discover(kept, plan.fleet, ledger, backend)
+        with ledger.lock(kept.id, note) as turn:
+            discover(
+                kept,
+                plan.fleet,
+                turn=turn,
+                ledger=ledger,
+                backend=backend,
+                clock=session.clock,
+            )
     return delivery
 
 

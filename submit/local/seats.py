@@ -1,36 +1,20 @@
 """Which cores and GPUs are in use on this machine, whoever's runs have them. Speaks to the kernel.
 
-Each home has a supervisor of its own, and so has each user. They meet in a file of which a byte
-stands for each core and each GPU: who runs on one has its byte locked. The lock is the open
-file's (fcntl(2), "Open file description locks"), and the shell that runs the attempt inherits
-that: it lasts as long as the attempt, whichever supervisor is killed, and no longer.
+The supervisors of all homes and users meet in the shared file (submit.shared_file), of which a byte
+stands for each core and each GPU: who runs on one has its byte locked. The shell that runs the
+attempt inherits the lock: it lasts as long as the attempt, whichever supervisor is killed, and no
+longer.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import os
-import stat
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from submit.local.records import Seat
-
-WHERE = "RUNFLEET_SEATS"
-"""A variable that names another file."""
-_NAME = "runfleet-seats"
-_FOLDERS = ("/run/lock", "/dev/shm")  # noqa: S108 # everybody's on purpose: see _open
-"""The first of them that all users may write to has the file: a system's users all find the same.
-In the second a service may remove it when its owner logs out (logind.conf(5), RemoveIPC)."""
-_FOR_ALL = stat.S_ISVTX | stat.S_IWOTH
-_FIRST_GPU = 1 << 20
-"""Its byte: no machine has so many cores."""
-_LOCK = struct.Struct("hhqqi4x")
-"""struct flock of 64-bit Linux: type, whence, start, length, pid."""
+from submit.shared_file import FIRST_CORE, FIRST_GPU, is_locked, lock_byte, open_shared
 
 
 class Seats(msgspec.Struct, frozen=True):
@@ -42,10 +26,11 @@ class Seats(msgspec.Struct, frozen=True):
 
     def taken(self, machine: Seat) -> Seat:
         """Which of the machine's cores and GPUs somebody's runs have, ours or others'."""
-        fd = _open(self.path)  # each time: somebody may have removed the one before
+        fd = open_shared(self.path)  # each time: somebody may have removed the one before
         try:
             return Seat(
-                cores=_locked(fd, machine.cores, 0), gpus=_locked(fd, machine.gpus, _FIRST_GPU)
+                cores=_locked(fd, machine.cores, FIRST_CORE),
+                gpus=_locked(fd, machine.gpus, FIRST_GPU),
             )
         finally:
             os.close(fd)
@@ -54,54 +39,22 @@ class Seats(msgspec.Struct, frozen=True):
         """A descriptor that has the seat as long as it, or a child's copy of it, is open; None
         when somebody was quicker.
         """
-        fd = _open(self.path)
+        fd = open_shared(self.path)
+        cores = (FIRST_CORE + core for core in seat.cores)
+        gpus = (FIRST_GPU + gpu for gpu in seat.gpus)
         try:
-            for byte in (*seat.cores, *(_FIRST_GPU + gpu for gpu in seat.gpus)):
-                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, 0, byte, 1, 0))
-        except OSError as err:
+            free = all(lock_byte(fd, byte) for byte in (*cores, *gpus))
+        except OSError:
             os.close(fd)
-            if err.errno in {errno.EAGAIN, errno.EACCES}:
-                return None
             raise
-        return fd
-
-
-def find_seats(environ: Mapping[str, str]) -> Seats:
-    """Where this machine's are told."""
-    return Seats(environ.get(WHERE) or f"{_folder()}/{_NAME}")
-
-
-def _folder() -> str:
-    for folder in _FOLDERS:
-        with contextlib.suppress(OSError):
-            if os.stat(folder).st_mode & _FOR_ALL == _FOR_ALL:  # noqa: PTH116 # a flag is wanted
-                return folder
-    return _FOLDERS[-1]
+        if free:
+            return fd
+        os.close(fd)
+        return None
 
 
 def _locked(fd: int, numbers: Sequence[int], first: int) -> tuple[int, ...]:
     """One call when none is: of several the kernel names any, so each is asked about then."""
-    if not numbers or not _is_locked(fd, first, max(numbers) + 1):
+    if not numbers or not is_locked(fd, first, max(numbers) + 1):
         return ()
-    return tuple(number for number in numbers if _is_locked(fd, first + number, 1))
-
-
-def _is_locked(fd: int, start: int, length: int) -> bool:
-    asked = _LOCK.pack(fcntl.F_WRLCK, 0, start, length, 0)
-    answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
-    return bool(_LOCK.unpack(answer)[0] != fcntl.F_UNLCK)
-
-
-def _open(path: str) -> int:
-    """The file, which all users may lock and nothing is ever written to; made if it is not there."""
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    try:
-        fd = os.open(path, flags)  # not made: others' files in such a folder may not be (proc(5))
-    except FileNotFoundError:
-        fd = os.open(path, flags | os.O_CREAT, 0o666)
-        if os.fstat(fd).st_uid == os.getuid():
-            os.fchmod(fd, 0o666)  # whatever the umask is
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "no regular file", path)
-    return fd
+    return tuple(number for number in numbers if is_locked(fd, first + number, 1))

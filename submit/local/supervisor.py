@@ -25,8 +25,9 @@ from submit.local.attempts import Files
 from submit.local.crew import LOOK_S, Crew
 from submit.local.desk import Desk
 from submit.local.machine import boot_id, this_machine
-from submit.local.seats import find_seats
+from submit.local.seats import Seats
 from submit.local.store import Store
+from submit.shared_file import shared_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +106,7 @@ class _Supervisor:
         self._selector = selector
         boot = boot_id()
         self._crew = Crew(Files(folder), selector, boot)
-        machine, seats = this_machine(os.environ), find_seats(os.environ)
+        machine, seats = this_machine(os.environ), Seats(shared_path(os.environ))
         self._desk = Desk(store, self._crew, Files(folder), machine, boot, seats)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._callers: dict[int, _Caller] = {}

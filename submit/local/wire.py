@@ -17,7 +17,7 @@ from types import TracebackType
 import msgspec
 
 from submit.errors import ServiceFailed
-from submit.local.seats import WHERE
+from submit.shared_file import WHERE
 
 SOCKET = "supervisor.sock"
 LOCK = "supervisor.lock"

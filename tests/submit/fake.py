@@ -318,5 +318,6 @@ def session(home: Any, backend: FakeBatch) -> Any:
     """A session on the fake, whose ledger is in `home`."""
     from submit.session import Session  # noqa: PLC0415 # the modules above are the pure ones
 
-    environ = {"RUNFLEET_HOME": str(home), "USER": "ada"}
+    shared = f"{home}-shared"  # another machine's
+    environ = {"RUNFLEET_HOME": str(home), "RUNFLEET_SHARED": shared, "USER": "ada"}
     return Session(environ=environ, cwd=home, clock=backend.clock, connect=lambda _scope: backend)

@@ -49,7 +49,11 @@ class World:
     def session(self, home: Path) -> api.Session:
         document = home / "fleet.json"
         document.write_bytes(msgspec.json.encode(self.fleet))
-        environ = {"RUNFLEET_HOME": str(home), "USER": "ada"}
+        environ = {
+            "RUNFLEET_HOME": str(home),
+            "RUNFLEET_SHARED": str(home / "shared"),
+            "USER": "ada",
+        }
         return api.Session(environ=environ, cwd=home, fleet=str(document))
 
     def calls(self) -> dict[str, int]:

@@ -71,13 +71,18 @@ class World:
         fleet = msgspec.structs.replace(FLEET, region="us-east-1", queues=queues)
         document.write_bytes(msgspec.json.encode(fleet))
         self._env = dict(os.environ) | sandbox.env()
-        self._env |= {"RUNFLEET_FLEET": str(document), "RUNFLEET_HOME": str(home), "USER": "ada"}
+        self._env |= {
+            "RUNFLEET_FLEET": str(document),
+            "RUNFLEET_SHARED": str(home / "shared"),
+            "USER": "ada",
+        }
+        self._home = home
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, home: str = "home") -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", SUBMIT, *words],
             cwd=Path(__file__).parents[2],
-            env=self._env,
+            env=self._env | {"RUNFLEET_HOME": str(self._home / home)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -164,14 +169,23 @@ def test_killed_at_random_points_each_run_goes_on_in_one_job(world: World, seed:
         world.end_all()
 
 
-def test_two_at_once_send_once(world: World) -> None:
-    words = (*RUN[:5], "--env", "N=two", *RUN[5:])
-    for line in (words, ("retry", "latest")):
-        processes = [world.start(*line) for _ in range(2)]
-        said = [process.communicate(timeout=120) for process in processes]
-        assert [process.returncode for process in processes] == [0, 0], said
-        assert world.going() == Counter(range(8))
-        world.end_all()
+@pytest.mark.parametrize("homes", [("home", "home"), ("ada", "bob", "ada")])
+@pytest.mark.parametrize("lag_s", [0.0, 1.0])
+def test_several_at_once_send_once(world: World, homes: tuple[str, ...], lag_s: float) -> None:
+    """Though the definition stands, so that nothing but the machine tells that others are at it."""
+    words = (*RUN[:5], "--env", f"N={homes}{lag_s}", *RUN[5:])
+    try:
+        for line in (words, ("retry", "latest"), ("retry", "latest")):
+            time.sleep(lag_s)  # the jobs that were ended are known
+            world.sandbox.conditions(lag_s=lag_s)
+            processes = [world.start(*line, home=home) for home in homes]
+            said = [process.communicate(timeout=120) for process in processes]
+            assert [process.returncode for process in processes] == [0] * len(homes), said
+            world.sandbox.conditions()
+            assert world.going() == Counter(range(8)), said
+            world.end_all()
+    finally:
+        world.sandbox.conditions()
 
 
 def test_a_run_that_loses_its_spot_machine_goes_on_elsewhere(world: World) -> None:

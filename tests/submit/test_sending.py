@@ -6,11 +6,12 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -20,10 +21,11 @@ from submit.errors import ServiceFailed
 from submit.experiment import Experiment, run_count
 from submit.ledger import Ledger
 from submit.progress import Progress
-from submit.ranges import decode_ranges
+from submit.ranges import count_ranges, decode_ranges, encode_ranges
 from submit.records import INTENDED, SENT, Fallback
-from submit.sending import LISTED_WITHIN_S, Delivery, deliver, kept_experiment
+from submit.sending import LISTED_WITHIN_S, Delivery, deliver, kept_experiment, look
 from submit.states import OVER, RunState, run_state
+from submit.turns import Turns
 
 from .fake import FLEET, Clock, FakeBatch, Killed, in_chunks, session, submission
 
@@ -73,7 +75,7 @@ def test_what_somebody_else_has_sent_is_adopted(tmp_path: Path, backend: FakeBat
     backend.calls.clear()
     with Ledger(tmp_path / "b") as ours:
         delivery = send(ours, backend)
-    assert backend.calls == ["DescribeJobDefinitions", "ListJobs"]
+    assert backend.calls == ["DescribeJobDefinitions", "ListJobs", "DescribeJobs"]
     assert (delivery.sent, delivery.adopted) == (0, 1)
 
 
@@ -92,7 +94,8 @@ def test_who_was_quicker_by_a_moment_is_waited_for(tmp_path: Path, backend: Fake
     def meanwhile(seconds: float, /) -> None:
         sleep(seconds)
         if seconds and others:
-            send(others.pop(), backend)
+            with others.pop() as theirs:
+                send(theirs, backend)
 
     backend.definitions = nothing_yet  # type: ignore[method-assign] # they register it behind it
     backend.register = lambda _: (arn, True)  # type: ignore[method-assign] # a second revision
@@ -229,6 +232,93 @@ def test_two_at_a_time_send_once(tmp_path: Path) -> None:
     assert sorted(delivery.sent for delivery in deliveries) == [0, 1]
 
 
+@pytest.mark.parametrize("listed_after", [0.0, 0.4, 5.9])
+@pytest.mark.parametrize("between_s", [0.0, 0.3, 3.0])
+@pytest.mark.parametrize("has_stood", [True, False])
+def test_two_homes_of_a_machine_do_not_send_behind_each_other_s_look(
+    tmp_path: Path, listed_after: float, between_s: float, *, has_stood: bool
+) -> None:
+    """One looks, the other sends, and the first still has what it saw before."""
+    backend = FakeBatch(Clock(), listed_after=listed_after)
+    plan = PLANS[2].submission
+    kept = kept_experiment(plan, FLEET.log_group, backend.clock.time())
+    if has_stood:
+        backend.register(plan.definition)
+
+    def homes_ledger(name: str) -> Ledger:
+        return Ledger(tmp_path / name, Turns(str(tmp_path / "shared")))
+
+    seen = look(plan, backend, backend.clock)
+    with homes_ledger("a") as theirs:
+        send(theirs, backend, 2)
+    backend.clock.sleep(between_s)
+    with homes_ledger("b") as ours:
+        delivery = deliver(plan, kept, ledger=ours, backend=backend, clock=backend.clock, seen=seen)
+    assert (delivery.sent, delivery.adopted, len(backend.jobs)) == (0, 3, 3)
+
+
+def test_who_is_alone_on_a_machine_never_looks_twice(tmp_path: Path, backend: FakeBatch) -> None:
+    """Neither after a refusal, nor between the jobs of one submission."""
+    backend.faults = ["refuse", "", "refuse"]
+    with Ledger(tmp_path) as ledger:
+        for _ in range(2):
+            with pytest.raises(ServiceFailed):
+                send(ledger, backend, 2)
+        send(ledger, backend, 2)
+    assert [call for call in backend.calls if call != "SubmitJob"] == [
+        "DescribeJobDefinitions",
+        "RegisterJobDefinition",
+        *("DescribeJobDefinitions", "ListJobs") * 2,
+    ]
+    assert sum(backend.clock.slept) == 0
+
+
+@given(
+    st.sets(st.integers(0, 4)).map(sorted),
+    st.sets(st.integers(0, 4)).map(sorted),
+    st.sets(st.integers(0, 2)),
+    st.booleans(),
+)
+def test_what_was_cut_at_other_places_is_taken_as_it_is(
+    theirs: list[int],
+    ours: list[int],
+    lost: set[int],
+    elsewhere: bool,  # noqa: FBT001 # hypothesis passes by place
+) -> None:
+    """By another version; some of its jobs may not have been sent. Each run stands in one job."""
+    then, now = (
+        in_chunks(
+            THREE_JOBS,
+            *(encode_ranges(part) for part in pairwise_ranges([0, *cuts, 5])),
+        )
+        for cuts in (theirs, ours)
+    )
+    backend = FakeBatch(Clock())
+    kept = kept_experiment(then, FLEET.log_group, backend.clock.time())
+    part = [job for job in then.jobs if job.chunk not in lost]
+    with tempfile.TemporaryDirectory() as folder:
+        with Ledger(Path(folder, "a")) as ledger:
+            some = msgspec.structs.replace(then, jobs=tuple(part))
+            deliver(some, kept, ledger=ledger, backend=backend, clock=backend.clock)
+        with Ledger(Path(folder, "b" if elsewhere else "a")) as ledger:
+            deliver(now, kept, ledger=ledger, backend=backend, clock=backend.clock)
+            backend.calls.clear()
+            deliver(now, kept, ledger=ledger, backend=backend, clock=backend.clock)
+            assert backend.calls == []
+            rows = ledger.rows(kept)
+    assert sorted(n for row in rows for n in decode_ranges(row.runs)) == list(range(5))
+    jobs = backend.jobs.values()
+    assert sorted(n for job in jobs for n in decode_ranges(job.runs)) == list(range(5))
+    assert {row.job_id: row.runs for row in rows} == {job.job_id: job.runs for job in jobs}
+    assert all(len(job.children) == count_ranges(job.runs) for job in jobs)
+    assert len(set(backend.names())) == len(jobs)
+
+
+def pairwise_ranges(cuts: list[int]) -> list[range]:
+    """The pieces between those numbers."""
+    return [range(a, b) for a, b in pairwise(sorted(set(cuts)))]
+
+
 FAULTS = st.lists(
     st.sampled_from(["", "lost", "reset", "throttle", "refuse", "dies before", "dies after"]),
     max_size=4,
@@ -243,12 +333,13 @@ ENDS = [
 
 
 class Sending(RuleBasedStateMachine):
-    """Two machines send, send again, die, lose answers, look and cancel; the service accepts what
-    it accepts. No run may ever go on in two jobs.
+    """Two homes, on one machine or on two, send, send again, die, lose answers, look and cancel;
+    the service accepts what it accepts. No run may ever go on in two jobs.
     """
 
-    @initialize(listed_after=st.sampled_from([0.0, 1.0, 5.5]))
-    def begin(self, listed_after: float) -> None:
+    @initialize(listed_after=st.sampled_from([0.0, 1.0, 5.5]), neighbours=st.booleans())
+    def begin(self, listed_after: float, neighbours: bool) -> None:  # noqa: FBT001 # by name
+        self.neighbours = neighbours
         self.folder = Path(tempfile.mkdtemp())
         self.backend = FakeBatch(Clock(), listed_after=listed_after)
         self.machine = 0
@@ -259,10 +350,12 @@ class Sending(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def session(self, machine: int) -> api.Session:
-        if machine != self.machine:  # machines have no lock in common, only the service's list
+        made: api.Session = session(self.folder / str(machine), self.backend)
+        if self.neighbours:
+            made.environ = {**made.environ, "RUNFLEET_SHARED": str(self.folder / "shared")}
+        elif machine != self.machine:  # they have no lock in common, only the service's list
             self.backend.clock.sleep(LISTED_WITHIN_S)
             self.machine = machine
-        made: api.Session = session(self.folder / str(machine), self.backend)
         made.fleet, made.loaded = "given", FLEET
         return made
 

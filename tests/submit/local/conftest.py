@@ -38,7 +38,7 @@ class Home:
             "HOME": str(path),
             "USER": "ada",
             "RUNFLEET_HOME": str(path / "home"),
-            "RUNFLEET_SEATS": str(path / "seats"),
+            "RUNFLEET_SHARED": str(path / "shared"),
             "PYTHONPATH": str(ROOT),
         }
         self.folder = path / "home" / "local" / machine_name()

@@ -75,7 +75,7 @@ def test_two_homes_never_use_a_core_twice(home: Home, tmp_path: Path) -> None:
     """Though one's supervisor is killed while its runs go on."""
     (tmp_path / "other").mkdir()
     other = Home(tmp_path / "other")
-    other.environ["RUNFLEET_SEATS"] = home.environ["RUNFLEET_SEATS"]
+    other.environ["RUNFLEET_SHARED"] = home.environ["RUNFLEET_SHARED"]
     core = "python3 -c 'import os; print(*os.sched_getaffinity(0))'"
     script = f"date +%s.%N; {core}; cat; sleep 0.2; date +%s.%N"
     cores = len(os.sched_getaffinity(0))
@@ -98,7 +98,7 @@ def test_two_homes_never_use_a_core_twice(home: Home, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_says_that_it_waits_for_others(home: Home) -> None:
-    seats = Seats(home.environ["RUNFLEET_SEATS"])
+    seats = Seats(home.environ["RUNFLEET_SHARED"])
     hold = seats.take(Seat(cores=tuple(os.sched_getaffinity(0))))
     assert hold is not None
     kept = home.send(home.experiment("true"))
@@ -110,7 +110,7 @@ def test_a_run_says_that_it_waits_for_others(home: Home) -> None:
 
 @pytest.mark.slow
 def test_where_nothing_can_be_shared_it_runs_all_the_same(home: Home, tmp_path: Path) -> None:
-    home.environ["RUNFLEET_SEATS"] = str(tmp_path)
+    home.environ["RUNFLEET_SHARED"] = str(tmp_path)
     kept = home.send(home.experiment("true"))
     assert home.over(kept) == {"done": 1}
     assert "are not shared" in (home.folder / "supervisor.log").read_text()
