@@ -86,6 +86,7 @@ def test_a_submitter_needs_the_policy_and_no_more(
         if name.startswith("AWS_"):
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("RUNFLEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RUNFLEET_SHARED", str(tmp_path / "shared"))
     monkeypatch.chdir(tmp_path)  # no Pulumi project here
     monkeypatch.setenv("COLUMNS", "200")
 

@@ -169,7 +169,11 @@ def test_what_another_machine_has_sent_is_adopted(
     with world.session(tmp_path / "other") as other:
         world.calls()
         second = send(other, experiment)
-        assert world.calls() == {"batch.DescribeJobDefinitions": 1, "batch.ListJobs": 2}
+        assert world.calls() == {
+            "batch.DescribeJobDefinitions": 1,
+            "batch.DescribeJobs": 1,
+            "batch.ListJobs": 2,
+        }
     assert (second.sent, second.adopted) == (0, 1)
     assert world.standing(first) == 1
 

@@ -54,6 +54,7 @@ def submit(
             monkeypatch.delenv(name)
     monkeypatch.setenv("RUNFLEET_FLEET", str(tmp_path / "fleet.json"))
     monkeypatch.setenv("RUNFLEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RUNFLEET_SHARED", str(tmp_path / "shared"))
     monkeypatch.setenv("USER", "ada")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody pulls images
     monkeypatch.setenv("COLUMNS", "200")

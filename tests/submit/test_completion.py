@@ -27,6 +27,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "fleet.json").write_bytes(msgspec.json.encode(FLEET))
     environ = {
         "RUNFLEET_HOME": str(tmp_path / "home"),
+        "RUNFLEET_SHARED": str(tmp_path / "shared"),
         "RUNFLEET_FLEET": str(tmp_path / "fleet.json"),
         "USER": "ada",
         "PATH": "/usr/bin:/bin",

@@ -69,6 +69,7 @@ class Lab:
     def session(self, home: Path, **given: Any) -> api.Session:
         environ = {
             "RUNFLEET_HOME": str(home),
+            "RUNFLEET_SHARED": str(home / "shared"),
             "USER": "ada",
             "AWS_ENDPOINT_URL": self.sandbox.env()["AWS_ENDPOINT_URL"],
         }

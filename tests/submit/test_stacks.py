@@ -45,6 +45,7 @@ class Project:
         self.environ = {
             "PATH": f"{self.pulumi.parent}:{os.environ['PATH']}",
             "RUNFLEET_HOME": str(tmp / "home"),
+            "RUNFLEET_SHARED": str(tmp / "shared"),
             "PULUMI_HOME": str(tmp / "pulumi-home"),
             "PULUMI_BACKEND_URL": f"file://{tmp}/states",
         }

@@ -38,6 +38,7 @@ def batch(tmp_path: Path, wandb_server: Standin, monkeypatch: pytest.MonkeyPatch
         "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
         "RUNFLEET_FLEET": str(tmp_path / "fleet.json"),
         "RUNFLEET_HOME": str(tmp_path / "home"),
+        "RUNFLEET_SHARED": str(tmp_path / "shared"),
         "USER": "ada",
         "WANDB_API_KEY": KEY,
         "WANDB_BASE_URL": wandb_server.url,
