@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 Span = tuple[int, int]
 """The first and the last of neighbouring numbers."""
@@ -20,43 +20,42 @@ Pattern = tuple[tuple[int, frozenset[int]], ...]
 @functools.lru_cache(maxsize=16)
 def kept_spans(radices: tuple[int, ...], patterns: tuple[Pattern, ...]) -> tuple[Span, ...]:
     """The numbers of the grid that no pattern covers, ascending, neighbours in one span."""
-    spans: list[Span] = []
-    for first, last in _iter_kept(radices, 0, 0, patterns):
-        if spans and spans[-1][1] == first - 1:
-            spans[-1] = spans[-1][0], last
-        else:
-            spans.append((first, last))
-    return tuple(spans)
+    return tuple(_kept(radices, 0, patterns))
 
 
-def digits_of(number: int, radices: tuple[int, ...]) -> tuple[int, ...]:
-    """The digits of a number of the grid, the fastest last."""
-    digits: list[int] = []
-    for radix in reversed(radices):
-        number, digit = divmod(number, radix)
-        digits.append(digit)
-    return tuple(reversed(digits))
-
-
-def covers(pattern: Pattern, digits: tuple[int, ...]) -> bool:
-    """Whether the pattern covers the cell with these digits."""
-    return all(digits[place] in wanted for place, wanted in pattern)
-
-
-def _iter_kept(
-    radices: tuple[int, ...], place: int, first: int, patterns: tuple[Pattern, ...]
-) -> Iterator[Span]:
-    """The block of numbers from `first` on whose digits before `place` are settled; `patterns`
-    are those that these digits have not ruled out.
+def _kept(radices: tuple[int, ...], place: int, patterns: Sequence[Pattern]) -> list[Span]:
+    """Those of the block whose digits before `place` are settled, counted from its first number;
+    `patterns` are those that these digits have not ruled out.
     """
     size = math.prod(radices[place:])
+    if not size:
+        return []
     if not patterns:
-        if size:
-            yield first, first + size - 1
-        return
+        return [(0, size - 1)]
     if any(not pattern or pattern[-1][0] < place for pattern in patterns):
-        return  # one of them minds no digit that is still to come
-    step = size // radices[place] if radices[place] else 0
+        return []  # one of them minds no digit that is still to come
+    others: list[Pattern] = []
+    minding: dict[int, list[Pattern]] = {}
+    for pattern in patterns:
+        digits = next((digits for at, digits in pattern if at == place), None)
+        if digits is None:
+            others.append(pattern)
+        for digit in digits or ():
+            minding.setdefault(digit, []).append(pattern)
+    plain = _kept(radices, place + 1, others)  # what most digits leave, looked at once
+    step = size // radices[place]
+    spans: list[Span] = []
     for digit in range(radices[place]):
-        left = tuple(p for p in patterns if digit in dict(p).get(place, (digit,)))
-        yield from _iter_kept(radices, place + 1, first + digit * step, left)
+        some = minding.get(digit)
+        left = _kept(radices, place + 1, others + some) if some else plain
+        _append(spans, left, digit * step)
+    return spans
+
+
+def _append(spans: list[Span], more: Sequence[Span], start: int) -> None:
+    """Puts further spans behind them, moved by `start`; what touches becomes one."""
+    for first, last in more:
+        if spans and spans[-1][1] == start + first - 1:
+            spans[-1] = spans[-1][0], start + last
+        else:
+            spans.append((start + first, start + last))

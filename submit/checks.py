@@ -11,14 +11,12 @@ from submit.experiment import (
     Axis,
     Cell,
     Experiment,
-    Filled,
-    argument_parts,
     environment_suffix,
     parameter_names,
-    parameter_values,
     run_count,
 )
 from submit.nearest import nearest
+from submit.shell_code import check_shell_code
 
 MAX_GROUP = 128
 """Characters of a group's name at Weights & Biases."""
@@ -31,11 +29,6 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SHARE = re.compile(r"[A-Za-z0-9]{1,255}")
-_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh", "fish", "csh", "tcsh"})
-_WITH_FILE = frozenset({"--rcfile", "--init-file"})
-"""Options of shells that are followed by a file, beside -o and -O that are by a name."""
-_NO_CODE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
-"""What is the same word in every shell, quoted or not."""
 
 
 def check_experiment(experiment: Experiment) -> None:
@@ -53,7 +46,7 @@ def check_experiment(experiment: Experiment) -> None:
     check_environment(experiment.environment)
     _check_once(experiment)
     _check_text("the command", *experiment.command)
-    _check_shell_code(experiment)
+    check_shell_code(experiment)
     check_labels(experiment)
 
 
@@ -63,7 +56,8 @@ def _check_included(experiment: Experiment) -> None:
         _check_names(names)
     # Only the grid's own cells are compared with: a cell that is excluded may come back in.
     grid = _rows_by_name(experiment.axes)
-    for number, cell in enumerate(experiment.include):
+    seen: set[frozenset[tuple[str, str]]] = set()
+    for cell in experiment.include:
         text = cell_text(cell)
         given = [name for name, _ in cell]
         if SEED in given:
@@ -81,8 +75,9 @@ def _check_included(experiment: Experiment) -> None:
             )
         _check_text(f"--include {text}", *(value for _, value in cell))
         values = dict(cell)
-        if any(dict(other) == values for other in experiment.include[:number]):
+        if frozenset(cell) in seen:
             raise WrongUse("include-twice", f"--include {text} is given twice", "leave it out")
+        seen.add(frozenset(cell))
         in_grid = experiment.axes and all(
             tuple(values[name] for name in names) in rows for names, rows in grid
         )
@@ -93,22 +88,25 @@ def _check_included(experiment: Experiment) -> None:
 
 
 def _check_excluded(experiment: Experiment) -> None:
-    names = [name for axis in experiment.axes for name in axis.names]
-    names += [SEED] if experiment.seeds else []
+    if experiment.exclude and experiment.include and not experiment.axes:
+        raise WrongUse(
+            "exclude-nothing",
+            f"--exclude {cell_text(experiment.exclude[0])}: there is no grid to leave cells out of; "
+            "a cell that is included runs with every seed",
+            "leave it out, and its cell or seed too; or --grid NAME=VALUE,VALUE",
+        )
+    values_of = {
+        name: dict.fromkeys(row[place] for row in axis.rows)
+        for axis in experiment.axes
+        for place, name in enumerate(axis.names)
+    }
+    if experiment.seeds:
+        values_of[SEED] = dict.fromkeys(map(str, experiment.seeds))
     for cell in experiment.exclude:
-        _check_cell_names("--exclude", cell, names)
+        _check_cell_names("--exclude", cell, list(values_of))
         for name, value in cell:
-            values = (
-                [str(seed) for seed in experiment.seeds]
-                if name == SEED
-                else [
-                    row[a.names.index(name)]
-                    for a in experiment.axes
-                    if name in a.names
-                    for row in a.rows
-                ]
-            )
-            if value not in values:
+            if value not in values_of[name]:
+                values = list(values_of[name])
                 raise WrongUse(
                     "exclude-nothing",
                     f"--exclude {cell_text(cell)}: {name} is never {value!r}"
@@ -152,52 +150,6 @@ def _rows_by_name(
 def cell_text(cell: Cell) -> str:
     """`lr=3e-4,env-id=Pong`."""
     return ",".join(f"{name}={value}" for name, value in cell)
-
-
-def _check_shell_code(experiment: Experiment) -> None:
-    """A value that fills a place in `sh -c TEXT` would be read as code."""
-    code = _shell_code(experiment.command)
-    for place, parts in enumerate(argument_parts(experiment)):
-        for part in parts:
-            if place not in code or not isinstance(part, Filled) or part.name == SEED:
-                continue
-            for value in parameter_values(experiment, part.name):
-                if not _NO_CODE.fullmatch(value):
-                    variable = f"RUNFLEET_PARAM_{environment_suffix(part.name)}"
-                    raise WrongUse(
-                        "shell-code",
-                        f"{{{part.name}}} stands in the text of {code[place]}, where its value "
-                        f"{value!r} would be read as code",
-                        f'write "${variable}" in its place: the shell takes the value as it is',
-                    )
-
-
-def _shell_code(command: Sequence[str]) -> dict[int, str]:
-    """The places of words that a shell reads as code, with the shell and the options before it."""
-    found: dict[int, str] = {}
-    for at, word in enumerate(command):
-        place = _code_place(command, at) if word.rpartition("/")[2] in _SHELLS else None
-        if place is not None:
-            found[place] = " ".join(command[at:place])
-    return found
-
-
-def _code_place(command: Sequence[str], shell: int) -> int | None:
-    """Where the code of a shell at that place stands, that its -c announces; options, some with a
-    word of their own, may be before and behind the -c: `bash -euo pipefail -c TEXT`.
-    """
-    place, announced = shell + 1, False
-    while place < len(command):
-        word = command[place]
-        if not word.startswith(("-", "+")):
-            break
-        place += 1
-        if word in {"-", "--"}:
-            break
-        letters = "" if word.startswith("--") else word[1:]
-        announced = announced or (word[0] == "-" and "c" in letters)
-        place += sum(map(letters.count, "oO")) + (word in _WITH_FILE)
-    return place if announced and place < len(command) else None
 
 
 def check_labels(experiment: Experiment) -> None:

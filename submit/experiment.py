@@ -8,14 +8,15 @@ experiment on every machine.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from submit.cells import Pattern, Span, covers, digits_of, kept_spans
+from submit.cells import Pattern, Span, kept_spans
 
 ID_LENGTH = 12
 """Characters of an experiment id: 60 bits, enough for a million experiments of one team."""
@@ -148,14 +149,7 @@ def iter_indexes(experiment: Experiment) -> Iterator[int]:
 
 def has_run(experiment: Experiment, index: int) -> bool:
     """Whether there is a run of that index."""
-    radices = _radices(experiment)
-    beyond = index - math.prod(radices)
-    if beyond >= 0:
-        return beyond < len(experiment.include) * max(1, len(experiment.seeds))
-    if index < 0:
-        return False
-    digits = digits_of(index, radices)
-    return not any(covers(pattern, digits) for pattern in _patterns(experiment))
+    return next(_absent(run_spans(experiment), (index,)), None) is None
 
 
 def nth_run(experiment: Experiment, index: int, identity: str | None = None) -> Run:
@@ -163,9 +157,30 @@ def nth_run(experiment: Experiment, index: int, identity: str | None = None) -> 
 
     Raises IndexError where there is none.
     """
-    if not has_run(experiment, index):
+    return next(runs_at(experiment, (index,), identity))
+
+
+def runs_at(
+    experiment: Experiment, indexes: Collection[int], identity: str | None = None
+) -> Iterator[Run]:
+    """The runs of those indexes, in their order. Raises IndexError where there is none."""
+    for index in _absent(run_spans(experiment), indexes):
         raise IndexError(index)
-    return _run(experiment, index, identity or experiment_id(experiment))
+    known = identity or experiment_id(experiment)
+    return (_run(experiment, index, known) for index in indexes)
+
+
+def absent_runs(experiment: Experiment, indexes: Iterable[int]) -> list[int]:
+    """Those of the indexes that no run has."""
+    return list(_absent(run_spans(experiment), indexes))
+
+
+def _absent(spans: Sequence[Span], indexes: Iterable[int]) -> Iterator[int]:
+    firsts = [first for first, _ in spans]
+    for index in indexes:
+        at = bisect.bisect_right(firsts, index) - 1
+        if at < 0 or spans[at][1] < index:
+            yield index
 
 
 def iter_runs(experiment: Experiment, identity: str | None = None) -> Iterator[Run]:
@@ -218,6 +233,7 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 Part = Literal | Filled
+_Digits = dict[str, frozenset[int]]
 
 
 def argument_parts(experiment: Experiment) -> tuple[tuple[Part, ...], ...]:
@@ -304,30 +320,34 @@ def _radices(experiment: Experiment) -> tuple[int, ...]:
 
 
 def _patterns(experiment: Experiment) -> tuple[Pattern, ...]:
-    return tuple(
-        tuple(
-            (place, frozenset(digits))
-            for place, digits in enumerate(_digits(experiment, dict(cell)))
-            if digits is not None
-        )
-        for cell in experiment.exclude
-    )
+    """The cells that are left out, as digits of the grid's numbers."""
+    if not experiment.exclude:
+        return ()
+    places = _digits_by_value(experiment)
+    return tuple(_pattern(places, dict(cell)) for cell in experiment.exclude)
 
 
-def _digits(experiment: Experiment, cell: dict[str, str]) -> Iterator[Sequence[int] | None]:
-    """For each digit which ones have the values of `cell`; None where it does not mind."""
-    for axis in experiment.axes:
-        wanted = [(n, cell[name]) for n, name in enumerate(axis.names) if name in cell]
-        yield (
-            [d for d, row in enumerate(axis.rows) if all(row[n] == value for n, value in wanted)]
-            if wanted
-            else None
-        )
-    if not experiment.axes:
-        yield None
-    seed = cell.get(SEED)
-    yield (
-        None
-        if seed is None
-        else [d for d, known in enumerate(experiment.seeds) if str(known) == seed]
-    )
+def _pattern(places: Sequence[Mapping[str, _Digits]], cell: Mapping[str, str]) -> Pattern:
+    """Each place that the cell minds, with the digits that have all its values there."""
+    minds: list[tuple[int, frozenset[int]]] = []
+    for place, named in enumerate(places):
+        having = [named[name].get(cell[name], frozenset()) for name in named if name in cell]
+        if having:
+            minds.append((place, frozenset.intersection(*having)))
+    return tuple(minds)
+
+
+def _digits_by_value(experiment: Experiment) -> list[dict[str, _Digits]]:
+    """For each place the names that it settles, and for each value the digits that have it."""
+    places = [
+        {name: _index(row[n] for row in axis.rows) for n, name in enumerate(axis.names)}
+        for axis in experiment.axes
+    ] or [{}]
+    return [*places, {SEED: _index(map(str, experiment.seeds))}]
+
+
+def _index(values: Iterable[str]) -> _Digits:
+    found: dict[str, list[int]] = {}
+    for digit, value in enumerate(values):
+        found.setdefault(value, []).append(digit)
+    return {value: frozenset(digits) for value, digits in found.items()}

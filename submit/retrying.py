@@ -39,6 +39,9 @@ from submit.watching import poll
 AGAIN = frozenset({RunState.FAILED, RunState.LOST})
 """What is sent again when nothing else is said: not what was cancelled on purpose."""
 
+QUEUES_CHANGED = frozenset({"aws-ClientException", "unknown-queue"})
+"""Slugs of what is told when the fleet is not as it was when it was read."""
+
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
     """What came of sending runs again. `queues` has how many went to each queue, `before` how the
@@ -102,38 +105,62 @@ def retry(
     )
 
 
+def with_fleet(
+    send: Callable[[Fleet], Retry],
+    fleet: Fleet,
+    changed: Callable[[Fleet], Fleet | None],
+    note: Note,
+) -> Retry:
+    """What `send` does with the fleet; where its queues are not what they were, with that which
+    `changed` tells then.
+    """
+    try:
+        return send(fleet)
+    except SubmitError as err:
+        newer = changed(fleet) if err.slug in QUEUES_CHANGED else None
+        if newer is None:
+            raise
+        note(f"the queues of {newer.stack} are others now; sending to these")
+        return send(newer)
+
+
 def fall_back(
     session: Session,
     progress: Progress,
     fleet_of: Callable[[Kept], Fleet],
+    changed: Callable[[Kept, Fleet], Fleet | None],
     note: Note,
 ) -> bool:
     """Sends the runs that have lost their machines too often to the experiment's fallback; whether
     there were any. What hinders it is told to `note`: looking goes on.
     """
-    kept = progress.kept
-    if not is_due(progress) or not kept.fallback:
+    kept, fallback = progress.kept, progress.kept.fallback
+    if not is_due(progress) or not fallback:
         return False
-    queue = kept.fallback.queue
-    try:
-        done = retry(
+
+    def send(fleet: Fleet) -> Retry:
+        return retry(
             session,
             kept,
-            fleet_of(kept),
+            fleet,
             states={RunState.LOST},
-            selection=Selection(runs=tuple(_due_runs(session, progress, queue))),
-            queue=queue,
+            selection=Selection(runs=tuple(_due_runs(session, progress, fallback.queue))),
+            queue=fallback.queue,
             tell=lambda _done, _all: None,
             note=note,
         )
+
+    try:
+        done = with_fleet(send, fleet_of(kept), lambda before: changed(kept, before), note)
     except SubmitError as err:
         hint = f"; {err.hint}" if err.hint else ""
         note(
-            f"runs of {kept.id} that lost their machines could not go to {queue}: {err.message}{hint}"
+            f"runs of {kept.id} that lost their machines could not go to {fallback.queue}: "
+            f"{err.message}{hint}"
         )
         return False
     if done.runs:
-        note(f"{done.runs:,} of {kept.id}, having lost their machines, went on to {queue}")
+        note(f"{done.runs:,} of {kept.id}, having lost their machines, went on to {fallback.queue}")
     return bool(done.runs)
 
 

@@ -11,12 +11,12 @@ from submit.errors import WrongUse
 from submit.experiment import (
     Experiment,
     Run,
-    has_run,
+    absent_runs,
     iter_runs,
-    nth_run,
     parameter_names,
     parameter_values,
     run_spans,
+    runs_at,
 )
 from submit.keeping import Details
 from submit.nearest import nearest
@@ -57,9 +57,9 @@ def select_runs(experiment: Experiment, identity: str, selection: Selection) -> 
 
     Raises WrongUse for a run, seed, parameter or value that the experiment does not have.
     """
-    _check_selection(experiment, selection)
+    check_selection(experiment, selection)
     runs = (
-        (nth_run(experiment, index, identity) for index in sorted(selection.runs))
+        runs_at(experiment, sorted(selection.runs), identity)
         if selection.runs
         else iter_runs(experiment, identity)
     )
@@ -138,13 +138,13 @@ def _view(run: Run, tries: Sequence[RunStatus]) -> RunView:
     )
 
 
-def _check_selection(experiment: Experiment, selection: Selection) -> None:
-    for index in selection.runs:
-        if not has_run(experiment, index):
-            last = run_spans(experiment)[-1][1]
-            raise WrongUse(
-                "no-such-run", f"there is no run {index}: they are 0 to {last}", f"--run {last}"
-            )
+def check_selection(experiment: Experiment, selection: Selection) -> None:
+    """Raises WrongUse for a run, seed, parameter or value that the experiment does not have."""
+    for index in absent_runs(experiment, selection.runs):
+        last = run_spans(experiment)[-1][1]
+        raise WrongUse(
+            "no-such-run", f"there is no run {index}: they are 0 to {last}", f"--run {last}"
+        )
     for seed in selection.seeds:
         if seed not in experiment.seeds:
             seeds = ", ".join(map(str, experiment.seeds[:10])) or "none"

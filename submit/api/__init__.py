@@ -25,6 +25,7 @@ from submit.api.metrics import (
 from submit.api.planning import Plan, check_image, next_generation, plan
 from submit.api.seeing import (
     Followed,
+    check_selection,
     complete_experiments,
     experiments,
     failed_runs,
@@ -58,6 +59,7 @@ __all__ = [
     "cancel",
     "cancel_all",
     "check_image",
+    "check_selection",
     "complete_experiments",
     "complete_queues",
     "crashed_runs",

@@ -10,7 +10,6 @@ import msgspec
 from submit.api.fleets import changed_fleet, fleet_of
 from submit.api.planning import check_fallback
 from submit.api.seeing import experiments, poll, runs
-from submit.errors import ServiceFailed
 from submit.records import Fallback, Kept
 from submit.session import Session
 
@@ -84,14 +83,9 @@ def retry(
             note=note,
         )
 
-    try:
-        return send(fleet)
-    except ServiceFailed as err:
-        newer = changed_fleet(session, kept, fleet) if err.slug == "aws-ClientException" else None
-        if newer is None:
-            raise
-        note(f"the queues of {newer.stack} are others now; sending to these")
-        return send(newer)
+    return retrying.with_fleet(
+        send, fleet, lambda before: changed_fleet(session, kept, before), note
+    )
 
 
 def remove(session: Session, kept: Kept, *, force: bool = False) -> None:

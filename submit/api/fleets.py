@@ -94,10 +94,23 @@ def fleet_of(session: Session, kept: Kept, *, fresh: bool = False) -> Fleet:
     """The fleet of the experiment's own stack, whichever is in use now."""
     if kept.scope.account == LOCAL:
         return fleet_here(session, kept.experiment)
+    return load_fleet(_of_its_stack(session, kept), fresh=fresh)
+
+
+def known_fleet_of(session: Session, kept: Kept) -> Fleet | None:
+    """The fleet of the experiment's own stack as it was last known; no process, no call."""
+    from submit.stacks import last_known  # noqa: PLC0415 # with the file system
+
+    try:
+        return last_known(_of_its_stack(session, kept))
+    except SubmitError:
+        return None
+
+
+def _of_its_stack(session: Session, kept: Kept) -> Session:
     if session.fleet:
-        return load_fleet(session)
-    own = Session(stack=kept.stack, environ=session.environ, cwd=session.cwd, clock=session.clock)
-    return load_fleet(own, fresh=fresh)
+        return session
+    return Session(stack=kept.stack, environ=session.environ, cwd=session.cwd, clock=session.clock)
 
 
 def fleet_here(session: Session, experiment: Experiment) -> Fleet:

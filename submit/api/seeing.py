@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.api.fleets import fleet_of
-from submit.errors import ServiceFailed, WrongUse
+from submit.api.fleets import changed_fleet, fleet_of, known_fleet_of
+from submit.errors import Refused, ServiceFailed, WrongUse
 from submit.experiment import Run
 from submit.fleet import LOCAL
 from submit.records import Kept
@@ -16,6 +16,7 @@ from submit.session import Session
 
 if TYPE_CHECKING:
     from submit.backends import LogLine
+    from submit.fleet import Fleet
     from submit.keeping import Details
     from submit.progress import Progress
     from submit.runs import RunView, Selection
@@ -67,8 +68,14 @@ def look(
     """
     from submit.retrying import fall_back  # noqa: PLC0415 # with the ledger
 
+    def fleet(kept: Kept) -> Fleet:
+        return fleet_of(session, kept)
+
+    def changed(kept: Kept, before: Fleet) -> Fleet | None:
+        return changed_fleet(session, kept, before)
+
     found = poll(session, experiments)
-    moved = [fall_back(session, one, lambda kept: fleet_of(session, kept), note) for one in found]
+    moved = [fall_back(session, one, fleet, changed, note) for one in found]
     return poll(session, experiments) if any(moved) else found
 
 
@@ -117,10 +124,26 @@ def why_waiting(session: Session, progress: Progress, views: Sequence[RunView]) 
         return []
     facts = session.backend(progress.kept.scope).facts(row.queue_arn)
     reasons = [view.reason for view in views if view.state is RunState.WAITING and view.reason]
-    vcpus = progress.kept.experiment.resources.vcpus or 1
     if row.queue_arn == LOCAL:  # in its own words already
         return list(dict.fromkeys(reasons))
+    vcpus = _vcpus(session, progress.kept, row.queue_name)
     return explain(facts, [*reasons, *([row.reason] if row.reason else [])], vcpus)
+
+
+def _vcpus(session: Session, kept: Kept, queue_name: str) -> int:
+    """How many a run has on all its nodes, as far as the fleet is known without a call."""
+    from submit.resources import resolve_resources  # noqa: PLC0415 # not for a plan
+
+    asked = kept.experiment.resources
+    fleet = known_fleet_of(session, kept)
+    if fleet and queue_name in fleet.queues:
+        try:
+            has = resolve_resources(asked, fleet, queue_name)
+        except Refused:  # the queue is another one than it was
+            pass
+        else:
+            return has.vcpus * has.nodes
+    return (asked.vcpus or 1) * (asked.nodes or 1)
 
 
 def runs(
@@ -143,6 +166,13 @@ def runs(
         found = set(find_runs(progress, details, states))
         chosen = (run for run in chosen if run.index in found)
     return fetch_runs(progress, details, list(chosen))
+
+
+def check_selection(kept: Kept, selection: Selection) -> None:
+    """Raises WrongUse for a selection that the experiment does not have."""
+    from submit import runs as of_experiment  # noqa: PLC0415 # not for a plan
+
+    of_experiment.check_selection(kept.experiment, selection)
 
 
 def failed_runs(session: Session, progress: Progress, most: int) -> list[RunView]:

@@ -34,7 +34,7 @@ from submit.states import BAD, RunState
 if TYPE_CHECKING:
     from submit.experiment import Experiment
     from submit.progress import Progress
-    from submit.runs import RunView
+    from submit.runs import RunView, Selection
 
 SHOWN_RUNS = 50
 """Runs up to which all are shown without being asked for: one call."""
@@ -62,10 +62,12 @@ def command(experiment: str | None, follow: bool, as_json: bool, **given: Any) -
             if follow:
                 from submit.commands.watch import watch  # noqa: PLC0415 # rarely
 
+                api.check_selection(kept, _selection(given))
                 code = watch(session, kept, quiet=as_json)
-                if not as_json or code == INTERRUPTED:
+                more = as_json or given["everything"] or _chosen(given)
+                if not more or code == INTERRUPTED:
                     return code
-            return _show_one(session, kept, given, as_json=as_json)
+            return _show_one(session, kept, given, as_json=as_json, told=follow)
         if _chosen(given):
             raise WrongUse("whose-runs", "runs of which experiment?", "submit status latest …")
         return _show_all(session, everything=given["everything"], as_json=as_json)
@@ -116,7 +118,10 @@ def reason_text(view: RunView) -> str:
     return ", ".join(part for part in (status, view.reason or "") if part) or view.state.value
 
 
-def _show_one(session: api.Session, kept: Any, given: dict[str, Any], *, as_json: bool) -> int:
+def _show_one(
+    session: api.Session, kept: Any, given: dict[str, Any], *, as_json: bool, told: bool
+) -> int:
+    """Shows it; `told` is what to know at its end already."""
     found, trouble = _look(session, [kept])
     progress = found[0]
     why: list[str] = []
@@ -135,7 +140,7 @@ def _show_one(session: api.Session, kept: Any, given: dict[str, Any], *, as_json
         _print_one(progress, views, left, why)
     if trouble:
         raise trouble
-    if not as_json:
+    if not as_json and not told:
         if progress.is_stuck:
             tell_end(session, progress)
         else:
@@ -162,11 +167,14 @@ def _choose_runs(
 ) -> tuple[list[RunView], int]:
     """The runs to show, and how many are left out."""
     if _chosen(given) or given["everything"] or progress.runs <= SHOWN_RUNS:
-        wanted = selection(given["runs"], given["seeds"], given["wheres"])
         states = [RunState(state) for state in given["states"]]
-        return api.runs(session, progress, wanted, states), 0
+        return api.runs(session, progress, _selection(given), states), 0
     views = api.failed_runs(session, progress, SHOWN_FAILURES) if progress.bad else []
     return views, progress.runs - len(views)
+
+
+def _selection(given: dict[str, Any]) -> Selection:
+    return selection(given["runs"], given["seeds"], given["wheres"])
 
 
 def _chosen(given: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from submit.experiment import run_count
+from submit.experiment import absent_runs
 from submit.records import Kept
 from submit.states import OVER
 from submit.tracking.records import Tracked
@@ -41,8 +41,8 @@ def sort_tracked(tracked: Iterable[Tracked], experiments: Sequence[Kept]) -> Sor
     for experiment, indexes in numbers.items():
         if experiment in known:
             kept = known[experiment]
-            count = run_count(kept.experiment)
-            ours.append((kept, tuple(index for index in sorted(indexes) if index < count)))
+            absent = set(absent_runs(kept.experiment, indexes))
+            ours.append((kept, tuple(sorted(indexes - absent))))
         else:
             others[experiment] = len(indexes)
     return Sorted(ours=tuple(ours), others=others)

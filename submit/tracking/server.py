@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from submit.errors import Refused, ServiceFailed, WrongUse
-from submit.experiment import ID_LENGTH, nth_run, run_count
+from submit.experiment import ID_LENGTH, nth_run, run_spans
 from submit.records import Kept
 from submit.results import Metrics, Outcome, outcome
 from submit.tracking.keys import base_url, find_key
@@ -51,12 +51,14 @@ def fetch_outcomes(
     also what they logged on the way, one call more for each.
     """
     found: dict[int, Outcome] = {}
-    count = run_count(kept.experiment)
+    there = run_spans(kept.experiment)
     with _asking(environ, path) as api:
         filters = {"name": {"$regex": f"^{kept.id}-[0-9]+$"}}
         for run in api.runs(path, filters=filters, per_page=AT_ONCE, lazy=False):
             experiment, _, number = run.id.rpartition("-")
-            if experiment != kept.id or not number.isdecimal() or int(number) >= count:
+            if experiment != kept.id or not number.isdecimal():
+                continue
+            if not any(first <= int(number) <= last for first, last in there):
                 continue
             last = numbers(run.summary_metrics)
             last.pop("_step", None)

@@ -64,8 +64,16 @@ def in_chunks(experiment: Experiment, *pieces: str) -> Submission:
     return msgspec.structs.replace(whole, jobs=tuple(jobs))
 
 
+def _environment(job: Job) -> dict[str, str]:
+    nodes = job.request.get("nodeOverrides", {}).get("nodePropertyOverrides", [job.request])
+    pairs = nodes[0]["containerOverrides"]["environment"]
+    return {pair["name"]: pair["value"] for pair in pairs}
+
+
 def unpinned(definition: Definition) -> dict[str, Any]:
     """The definition without its image."""
+    if "containerProperties" not in definition.request:
+        return definition.request
     container = {**definition.request["containerProperties"], "image": ""}
     return {**definition.request, "containerProperties": container}
 
@@ -115,9 +123,12 @@ class FakeBatch:
     `dies before` and `dies after` (the caller is killed). "" is an answer as usual.
     """
 
-    def __init__(self, clock: Clock, *, listed_after: float = 0.0) -> None:
+    def __init__(
+        self, clock: Clock, *, listed_after: float = 0.0, described_after: float = 0.0
+    ) -> None:
         self.clock = clock
         self.listed_after = listed_after
+        self.described_after = described_after
         self.faults: list[str] = []
         self.calls: list[str] = []
         self.jobs: dict[str, Standing] = {}
@@ -163,11 +174,7 @@ class FakeBatch:
             name=job.name,
             queue=job.request["jobQueue"],
             created=self.clock.time(),
-            runs=next(
-                pair["value"]
-                for pair in job.request["containerOverrides"]["environment"]
-                if pair["name"] == RUNS_VARIABLE
-            ),
+            runs=_environment(job)[RUNS_VARIABLE],
             definition=definition_arn,
             owner=job.request["tags"]["runfleet:user"],
             digest=job.request["tags"].get(DIGEST_TAG),
@@ -196,6 +203,7 @@ class FakeBatch:
             job_id: self._status(self.jobs[job_id])
             for job_id in job_ids
             if job_id not in self.forgotten
+            and self.clock.time() - self.jobs[job_id].created >= self.described_after
         }
 
     def runs(self, job_id: str, size: int, children: Sequence[int]) -> list[RunStatus]:

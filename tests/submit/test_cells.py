@@ -110,6 +110,7 @@ def test_what_was_excluded_may_come_back_in() -> None:
         ({"exclude": (cell("x=1"),)}, "unknown-parameter"),
         ({"exclude": (cell("lr=9"),)}, "exclude-nothing"),
         ({"exclude": (cell("seed=6"),)}, "exclude-nothing"),
+        ({"axes": (), "include": (cell("a=1"),), "exclude": (cell("seed=5"),)}, "exclude-nothing"),
         ({"exclude": (cell("seed=5"),), "seeds": ()}, "unknown-parameter"),
         ({"exclude": tuple(cell(f"lr={n}") for n in "123")}, "no-runs"),
         ({"include": ((("lr", "a\0"), ("env", "A"), ("steps", "1")),)}, "nul"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from submit.commands import VERBS, run_command
 from submit.commands.asking import HEADINGS
 from submit.commands.text import run_text
 from submit.experiment import Run
-from submit.waiting import QueueFacts
+from submit.waiting import MachinesFacts, QueueFacts
 
 from .fake import FLEET, Clock, FakeBatch
 
@@ -513,6 +514,26 @@ def test_what_programs_read_is_not_followed_by_words(
         assert json.loads(submit.out)["experiment"] == identity
 
 
+def test_a_watch_ends_with_the_runs_that_were_asked_for(submit: Terminal) -> None:
+    assert submit(*RUN, "--seeds", "3", "--", "x") == 0
+    assert submit("status", "latest", "--watch", "--seed", "4") == 2
+    assert "no run has the seed 4" in submit.err, "before anything is waited for"
+    submit.backend.end("job-0", ("SUCCEEDED", None), ("FAILED", "a bug"), ("SUCCEEDED", None))
+    shown = {
+        (): [],
+        ("--seed", "1"): ["done"],
+        ("--state", "failed"): ["failed"],
+        ("--all",): ["done", "failed", "done"],
+    }
+    for words, states in shown.items():
+        assert submit("status", "latest", "--watch", *words) == 1
+        rows = [line.split() for line in submit.out.splitlines() if re.match(r" +\d", line)]
+        assert [row[2] for row in rows] == states, submit.out
+        assert submit.err.count("first that failed") == 1
+    assert submit("status", "latest", "--watch", "--json", "--seed", "1") == 1
+    assert [run["seed"] for run in json.loads(submit.out)["details"]] == [1]
+
+
 def test_cancel(submit: Terminal) -> None:
     assert submit(*RUN, "--seeds", "3", "--", "x") == 0
     assert submit("cancel", "latest", "--yes") == 0
@@ -620,6 +641,29 @@ def test_status_says_why_runs_wait_and_takes_two_calls_for_it(submit: Terminal) 
     submit.backend.calls.clear()
     assert submit("status") == 0
     assert submit.backend.calls == ["DescribeJobs"]
+
+
+@pytest.mark.parametrize(
+    ("options", "busy"), [((), 13), (("--nodes", "3"), 5), (("--vcpus", "2"), 15)]
+)
+def test_waiting_counts_what_a_run_has_from_its_queue(
+    submit: Terminal, options: tuple[str, ...], busy: int
+) -> None:
+    """A run has a GPU's share of the machine, on each of its nodes, when it asks for nothing."""
+    arn = "arn:aws:batch:eu-west-1:123456789012:job-queue/rl-gpu"
+    gpu = msgspec.structs.replace(
+        FLEET.queues["c6g-medium"], arn=arn, instance_type="g4dn.xlarge", arch="x86_64",
+        vcpus=4, memory_mib=15000, gpus=1, max_vcpus=16,
+    )  # fmt: skip
+    fleet = msgspec.structs.replace(FLEET, queues={"gpu": gpu})
+    Path(os.environ["RUNFLEET_FLEET"]).write_bytes(msgspec.json.encode(fleet))
+    run = ("run", "--queue", "gpu", "--seeds", "2", *options, "--", "x")
+    assert submit(*run) == 0, submit.err
+    for desired, said in ((busy, "all 16 vCPUs"), (busy - 1, f"asked for {busy - 1} vCPUs")):
+        machines = MachinesFacts(name="ce", max_vcpus=16, desired_vcpus=desired)
+        submit.backend.queues[arn] = QueueFacts(name="q", machines=(machines,))
+        assert submit("status", "latest") == 0, submit.err
+        assert said in submit.out
 
 
 def test_when_aws_is_down_the_last_word_is_shown(submit: Terminal) -> None:

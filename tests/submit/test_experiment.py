@@ -196,30 +196,3 @@ def test_every_cell_has_exactly_one_index(sizes: list[int], seeds: int) -> None:
     cells = {(run.parameters, run.seed) for run in iter_runs(grid)}
     assert len(cells) == run_count(grid)
     assert [run.index for run in iter_runs(grid)] == list(range(run_count(grid)))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "sh -c {a}",
-        "/bin/bash -lc {a}",
-        "bash -l -c {a}",
-        "bash -euo pipefail -c {a}",
-        "bash -o pipefail -ec {a}",
-        "bash --rcfile x -c {a}",
-        "bash +x -c -e -- {a} y",
-        "sh -c - {a}",
-        "timeout 5 busybox sh -c {a}",
-        "fish -c {a}",
-    ],
-)
-def test_no_value_becomes_a_shells_code(words: str) -> None:
-    axes = (Axis(names=("a",), rows=(("$(id)",),)),)
-    with pytest.raises(WrongUse, match="would be read as code"):
-        check_experiment(msgspec.structs.replace(BASE, command=tuple(words.split()), axes=axes))
-
-
-@pytest.mark.parametrize("words", ["sh -c x {a}", "bash x.sh -c {a}", "python -c {a}", "sh -- {a}"])
-def test_what_a_shell_takes_as_an_argument_may_be_anything(words: str) -> None:
-    axes = (Axis(names=("a",), rows=(("$(id)",),)),)
-    check_experiment(msgspec.structs.replace(BASE, command=tuple(words.split()), axes=axes))

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from submit import api
@@ -14,8 +15,9 @@ from submit.errors import ServiceFailed, WrongUse
 from submit.experiment import Experiment
 from submit.ranges import decode_ranges
 from submit.records import Fallback
-from submit.retrying import Retry
+from submit.retrying import Retry, fall_back
 from submit.runs import Selection
+from submit.sending import LOOK_AFTER_S
 from submit.states import CANCEL_REASON, RunState
 
 from .fake import FLEET, Clock, FakeBatch, Killed, in_chunks, session, submission
@@ -221,6 +223,59 @@ def test_another_machine_finds_what_was_sent_again(world: World) -> None:
         assert api.retry(third, world.kept).runs == 0
     assert world.retry().runs == 0
     assert len(world.backend.jobs) == 3
+
+
+@pytest.mark.parametrize("described_after", [0.4, 5.0, 20.0])
+def test_what_is_listed_and_not_described_yet_is_no_room_for_others(
+    world: World, described_after: float
+) -> None:
+    """Nobody sends it again while it may be; later than that, not under its number."""
+    with world.session("there") as there:
+        api.send(there, world.plan)
+    world.backend.clock.sleep(60)
+    world.end("job-0", "ddddddddff")
+    world.retry()
+    world.backend.described_after = described_after
+    with world.session("there") as there:
+        done = api.retry(there, world.kept)
+        assert done.runs == (0 if described_after <= sum(LOOK_AFTER_S) else 2)
+    names = world.backend.names()
+    assert len(set(names)) == len(names)
+
+
+def test_a_job_of_others_under_the_name_of_ours_is_seen_as_what_it_is(tmp_path: Path) -> None:
+    """Here a retry was cut off before it was sent, and another machine took the same number."""
+    world = World(tmp_path)
+    with world.session("there") as there:
+        api.send(there, world.plan)
+    world.end("job-0", "dddddddfff")
+    world.backend.faults = ["dies before"]
+    with pytest.raises(Killed):
+        world.retry(Selection(runs=(7,)))
+    with world.session("there") as there:
+        api.retry(there, world.kept, Selection(runs=(8, 9)))
+    with world.session() as at:
+        (found,) = api.poll(at, [world.kept])
+    assert [(row.number, row.runs, row.size) for row in found.rows] == [
+        (0, "0-9", 10),
+        (1, "8-9", 2),
+    ]
+    assert found.counts == {RunState.DONE: 7, RunState.FAILED: 1, RunState.WAITING: 2}
+    assert world.retry().runs == 1
+
+
+def test_the_fallback_goes_to_the_queues_that_there_are(tmp_path: Path) -> None:
+    world = World(tmp_path, fallback=Fallback(queue="c6g-medium", after=1))
+    world.end("job-0", "dddddddddl")
+    gone = msgspec.structs.replace(FLEET.queues["c6g-medium"], arn="arn:gone")
+    stale = msgspec.structs.replace(FLEET, queues=FLEET.queues | {"c6g-medium": gone})
+    world.backend.faults = ["refuse"]
+    told: list[str] = []
+    with world.session() as at:
+        (found,) = api.poll(at, [world.kept])
+        assert fall_back(at, found, lambda _: stale, lambda _kept, _fleet: FLEET, told.append)
+    assert world.backend.jobs["job-1"].queue == FLEET.queues["c6g-medium"].arn
+    assert told[0] == "the queues of rl are others now; sending to these"
 
 
 def test_what_was_lost_goes_to_the_fallback_when_it_is_seen(tmp_path: Path) -> None:

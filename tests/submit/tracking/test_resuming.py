@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from submit.experiment import Experiment, nth_run
@@ -40,6 +41,13 @@ def test_runs_go_to_the_experiments_that_were_sent_from_here() -> None:
     found = sort_tracked(tracked, [later, earlier, other])
     assert found.ours == ((later, (1, 3)), (other, (0,)))
     assert found.others == {"c" * 12: 2}
+
+
+def test_of_a_grid_with_holes_each_run_that_there_is() -> None:
+    holes = msgspec.structs.replace(EXPERIMENT, exclude=((("seed", "1"),), (("seed", "2"),)))
+    ours = msgspec.structs.replace(kept("a" * 12), experiment=holes)
+    found = sort_tracked([crashed("a" * 12, index) for index in range(6)], [ours])
+    assert found.ours == ((ours, (2, 3)),)
 
 
 @pytest.mark.parametrize("state", RunState)

@@ -108,6 +108,10 @@ def test_what_a_run_logs_comes_back(
     ]
     curve = [(point.step, point.metrics["return"]) for point in outcomes[1].points]
     assert curve == [(0.0, 2.0), (1.0, 12.0), (2.0, 22.0)]
+    holes = msgspec.structs.replace(EXPERIMENT, exclude=((("seed", "1"),),))
+    kept = msgspec.structs.replace(KEPT, experiment=holes)
+    outcomes = server.fetch_outcomes(environ, kept, "lab/atari", curves=False)
+    assert [one.run.index for one in outcomes] == [1], "of a grid with holes what is in it"
 
 
 def test_a_run_without_a_network_is_the_same_run_when_it_is_synced(
