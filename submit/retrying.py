@@ -21,17 +21,9 @@ from submit.progress import Progress
 from submit.ranges import decode_ranges, encode_ranges
 from submit.records import INTENDED, Kept, Row
 from submit.runs import Selection, find_runs, select_runs
-from submit.sending import (
-    LISTED_WITHIN_S,
-    LOOK_AFTER_S,
-    Delivery,
-    Tell,
-    age,
-    deliver_locked,
-    found_row,
-    rival_at,
-)
+from submit.sending import Delivery, Tell, deliver_locked
 from submit.session import Clock, Session
+from submit.standing import LISTED_WITHIN_S, LOOK_AFTER_S, age, found_row, rival_at
 from submit.states import RunState
 from submit.turns import Note, Turn
 from submit.watching import poll

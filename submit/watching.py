@@ -14,8 +14,8 @@ from submit.ledger import Ledger
 from submit.progress import Progress, RowKey, key, roll_up
 from submit.ranges import count_ranges
 from submit.records import INTENDED, SENT, Kept, Row
-from submit.sending import adopt
 from submit.session import Session
+from submit.standing import adopt
 from submit.states import BAD, bad_count
 
 LISTED_WITHIN_S = 60.0

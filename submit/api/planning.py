@@ -18,7 +18,7 @@ from submit.stacks import load_fleet
 from submit.tracking.wanted import with_tracking
 
 if TYPE_CHECKING:
-    from submit.sending import Look
+    from submit.standing import Look
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ def check_image(
     there is not, or that is built for other machines than the queue's.
     """
     from submit.images import check  # noqa: PLC0415 # speaks HTTP
-    from submit.sending import look  # noqa: PLC0415 # with the ledger
+    from submit.standing import look  # noqa: PLC0415 # with the ledger
 
     before = plan.submission
     if plan.fleet.account == LOCAL:

@@ -16,8 +16,9 @@ from submit.images.platforms import Found, NoImage, refuse_other_platform
 from submit.images.registry import Credentials, look_up
 from submit.plan import Submission, pinned_digest
 from submit.records import Scope
-from submit.sending import Look, kept_experiment
+from submit.sending import kept_experiment
 from submit.session import Session
+from submit.standing import Look
 
 SKIP = "--no-image-check goes on without a look"
 

@@ -17,7 +17,7 @@ from submit.ranges import decode_ranges
 from submit.records import Fallback
 from submit.retrying import Retry, fall_back
 from submit.runs import Selection
-from submit.sending import LOOK_AFTER_S
+from submit.standing import LOOK_AFTER_S
 from submit.states import CANCEL_REASON, RunState
 
 from .fake import FLEET, Clock, FakeBatch, Killed, in_chunks, session, submission

@@ -23,7 +23,8 @@ from submit.ledger import Ledger
 from submit.progress import Progress
 from submit.ranges import count_ranges, decode_ranges, encode_ranges
 from submit.records import INTENDED, SENT, Fallback
-from submit.sending import LISTED_WITHIN_S, Delivery, deliver, kept_experiment, look
+from submit.sending import Delivery, deliver, kept_experiment
+from submit.standing import LISTED_WITHIN_S, look
 from submit.states import OVER, RunState, run_state
 from submit.turns import Turns
 

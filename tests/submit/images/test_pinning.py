@@ -17,7 +17,7 @@ from submit.images.fetching import NotFound
 from submit.images.names import ImageName
 from submit.images.platforms import Found
 from submit.plan import DIGEST_TAG
-from submit.sending import LOOK_HOLDS_S
+from submit.standing import LOOK_HOLDS_S
 from tests.submit.fake import FLEET, Clock, FakeBatch, session
 
 OLD, NEW = (f"sha256:{letter * 64}" for letter in "ab")
