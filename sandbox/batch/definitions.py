@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from sandbox.batch import limits, nodes, tasks
-from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Store
 
 _UNSUPPORTED = ("eksProperties", "consumableResourceProperties")
@@ -27,13 +27,13 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """RegisterJobDefinition: always a new revision, even of equal content."""
     name = request["jobDefinitionName"]
     if not re.fullmatch(limits.NAME, name):
-        raise ClientError(f"jobDefinitionName {name!r} is not a legal name")
+        raise refusal("legal names", f"jobDefinitionName {name!r} is not a legal name")
     limits.DEFINITION_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
     for member in _UNSUPPORTED:
         if request.get(member) is not None:
-            raise ClientError(f"this sandbox does not have {member} of job definitions")
+            raise unsupported(f"{member} of job definitions")
     if request.get("platformCapabilities", ["EC2"]) != ["EC2"]:
-        raise ClientError("this sandbox has the platform capability EC2 only")
+        raise unsupported("platform capabilities but EC2")
     _check_properties(request)
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
@@ -57,7 +57,7 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 def deregister(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """DeregisterJobDefinition: running jobs go on, new ones are refused."""
     if ":" not in request["jobDefinition"].rpartition("/")[2]:
-        raise ClientError("jobDefinition must be name:revision or an ARN")
+        raise refusal("revision to deregister", "jobDefinition must be name:revision or an ARN")
     definition = store.definition(request["jobDefinition"])
     definition["status"] = "INACTIVE"
     store.inactive.setdefault(definition["jobDefinitionArn"], now_ms)
@@ -96,13 +96,17 @@ def check_retry(strategy: dict[str, Any] | None) -> None:
     limits.EVALUATE_ON_EXIT.check(len(rules))
     for rule in rules:
         if rule["action"].upper() not in {"RETRY", "EXIT"}:
-            raise ClientError(f"evaluateOnExit.action is {rule['action']!r}: RETRY or EXIT")
+            raise refusal(
+                "retry rules", f"evaluateOnExit.action is {rule['action']!r}: RETRY or EXIT"
+            )
         if not any(rule.get(k) for k in ("onReason", "onStatusReason", "onExitCode")):
-            raise ClientError("an evaluateOnExit rule needs a condition")
+            raise refusal("retry rules", "an evaluateOnExit rule needs a condition")
         for key in ("onReason", "onStatusReason", "onExitCode"):
             pattern = rule.get(key, "*")
             if not 1 <= len(pattern) <= 512 or "*" in pattern[:-1]:  # noqa: PLR2004 # API Reference
-                raise ClientError(f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it")
+                raise refusal(
+                    "retry rules", f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it"
+                )
 
 
 def check_timeout(timeout: dict[str, Any] | None) -> None:
@@ -114,12 +118,13 @@ def check_timeout(timeout: dict[str, Any] | None) -> None:
 def check_requirements(requirements: list[dict[str, Any]]) -> None:
     """Raises ClientError for resourceRequirements that AWS refuses."""
     if len({r["type"] for r in requirements}) < len(requirements):
-        raise ClientError("resourceRequirements has a type twice")
+        raise refusal("resource requirements", "resourceRequirements has a type twice")
     for requirement in requirements:
         if not re.fullmatch(r"[0-9]{1,9}", requirement["value"]):
-            raise ClientError(
+            raise refusal(
+                "resource requirements",
                 f"resourceRequirements {requirement['type']} must be a whole number, "
-                f"not {requirement['value']!r}"
+                f"not {requirement['value']!r}",
             )
         _NUMBERS[requirement["type"]].check(int(requirement["value"]))
 
@@ -128,13 +133,16 @@ def check_environment(environment: list[dict[str, Any]]) -> None:
     """Raises ClientError for names that AWS keeps for itself."""
     for pair in environment:
         if pair.get("name", "").startswith("AWS_BATCH"):
-            raise ClientError("Environment variable names starting with AWS_BATCH are reserved")
+            raise refusal(
+                "reserved variables",
+                "Environment variable names starting with AWS_BATCH are reserved",
+            )
 
 
 def check_command(command: list[str]) -> None:
     """Raises ClientError for an empty argument."""
     if any(not argument for argument in command):
-        raise ClientError("command must not hold an empty string")
+        raise refusal("no empty words", "command must not hold an empty string")
 
 
 def _check_properties(request: dict[str, Any]) -> None:
@@ -144,77 +152,87 @@ def _check_properties(request: dict[str, Any]) -> None:
     if request["type"] == "multinode":
         for member in ("containerProperties", "ecsProperties"):
             if request.get(member):
-                raise ClientError(f"{member} is not for multinode job definitions")
+                raise refusal(
+                    "kinds of definitions", f"{member} is not for multinode job definitions"
+                )
         nodes.check_definition(node, check_container)
         return
     if node:
-        raise ClientError("nodeProperties is for multinode job definitions")
+        raise refusal("kinds of definitions", "nodeProperties is for multinode job definitions")
     if task and container:
-        raise ClientError("containerProperties and ecsProperties exclude each other")
+        raise refusal(
+            "kinds of definitions", "containerProperties and ecsProperties exclude each other"
+        )
     if task:
         tasks.check_definition(task, check_container)
         return
     if not container:
-        raise ClientError(
-            "containerProperties or ecsProperties must be provided for a container job definition"
+        raise refusal(
+            "kinds of definitions",
+            "containerProperties or ecsProperties must be provided for a container job definition",
         )
     if container.get("instanceType"):
-        raise ClientError("containerProperties.instanceType is for multinode job definitions")
+        raise refusal(
+            "kinds of definitions",
+            "containerProperties.instanceType is for multinode job definitions",
+        )
     check_container(container)
 
 
 def check_container(container: dict[str, Any]) -> None:
     _refuse_members(container)
     if not container.get("image"):
-        raise ClientError("containerProperties.image must be provided")
+        raise refusal("image and resources", "containerProperties.image must be provided")
     requirements = container.get("resourceRequirements", [])
     check_requirements(requirements)
     for kind, old in (("VCPU", "vcpus"), ("MEMORY", "memory")):
         if not container.get(old) and kind not in {r["type"] for r in requirements}:
-            raise ClientError(f"resourceRequirements needs {kind}")
+            raise refusal("image and resources", f"resourceRequirements needs {kind}")
     check_environment(container.get("environment", []))
     check_command(container.get("command", []))
     _check_roles(container)
     _check_volumes(container)
     driver = container.get("logConfiguration", {}).get("logDriver", "awslogs")
     if driver != "awslogs":
-        raise ClientError(f"this sandbox does not have the log driver {driver}")
+        raise unsupported(f"the log driver {driver}")
 
 
 def _refuse_members(container: dict[str, Any]) -> None:
     for member in _FARGATE_ONLY:
         if container.get(member) is not None:
-            raise ClientError(f"containerProperties.{member} is for Fargate")
+            raise refusal("not on EC2", f"containerProperties.{member} is for Fargate")
     for member in _UNLIKE:
         if container.get(member):
-            raise ClientError(f"this sandbox does not have containerProperties.{member}")
+            raise unsupported(f"containerProperties.{member}")
 
 
 def _check_roles(container: dict[str, Any]) -> None:
     for key in ("jobRoleArn", "executionRoleArn"):
         if container.get(key) and not container[key].startswith("arn:"):
-            raise ClientError(f"{key} must be an ARN")
+            raise refusal("roles are ARNs", f"{key} must be an ARN")
     if container.get("secrets") and not container.get("executionRoleArn"):
-        raise ClientError("secrets need an executionRoleArn")
+        raise refusal("secrets need a role", "secrets need an executionRoleArn")
 
 
 def _check_volumes(container: dict[str, Any]) -> None:
     """Names fit together. A local process sees no volume: it has this machine's files."""
     names = [volume.get("name") for volume in container.get("volumes", [])]
     if len(set(names)) < len(names):
-        raise ClientError("volumes has a name twice")
+        raise refusal("volumes", "volumes has a name twice")
     for mount in container.get("mountPoints", []):
         if mount.get("sourceVolume") not in names:
-            raise ClientError(f"mountPoints.sourceVolume {mount.get('sourceVolume')!r}: no volume")
+            raise refusal(
+                "volumes", f"mountPoints.sourceVolume {mount.get('sourceVolume')!r}: no volume"
+            )
     limits_named = [limit["name"] for limit in container.get("ulimits", [])]
     if len(set(limits_named)) < len(limits_named):
-        raise ClientError("ulimits has a name twice")
+        raise refusal("ulimits", "ulimits has a name twice")
     for limit in container.get("ulimits", []):
         if limit["softLimit"] > limit["hardLimit"]:
-            raise ClientError(f"the soft limit of {limit['name']} is above its hard limit")
+            raise refusal("ulimits", f"the soft limit of {limit['name']} is above its hard limit")
     memory = container.get("linuxParameters", {})
     swap, swappiness = memory.get("maxSwap"), memory.get("swappiness")
     if swappiness is not None and not 0 <= swappiness <= 100:  # noqa: PLR2004 # API Reference
-        raise ClientError(f"swappiness is {swappiness}: it is between 0 and 100")
+        raise refusal("swap", f"swappiness is {swappiness}: it is between 0 and 100")
     if swap is not None and swap < 0:
-        raise ClientError(f"maxSwap is {swap}: it is 0 or more")
+        raise refusal("swap", f"maxSwap is {swap}: it is 0 or more")

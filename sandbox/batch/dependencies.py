@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from sandbox.batch import limits, states
-from sandbox.batch.errors import ClientError
+from sandbox.batch.rules import refusal
 from sandbox.batch.store import Array, Job, Store
 
 FAILED = "Dependent Job failed"
@@ -26,21 +26,25 @@ def check(store: Store, request: dict[str, Any]) -> None:
     for item in depends:
         kind, job_id = item.get("type"), item.get("jobId")
         if kind and size is None:
-            raise ClientError(f"a {kind} dependency is for array jobs")
+            raise refusal("dependencies", f"a {kind} dependency is for array jobs")
         if not job_id and kind != SEQUENTIAL:
-            raise ClientError("dependsOn.jobId is required, but for a SEQUENTIAL dependency")
+            raise refusal(
+                "dependencies", "dependsOn.jobId is required, but for a SEQUENTIAL dependency"
+            )
         if not job_id:
             continue
         if kind == SEQUENTIAL:
-            raise ClientError(
-                "a SEQUENTIAL dependency has no jobId: it is on the job's own children"
+            raise refusal(
+                "dependencies",
+                "a SEQUENTIAL dependency has no jobId: it is on the job's own children",
             )
         other = store.look_at(job_id)
         if other is None:
-            raise ClientError(f"the job {job_id} in dependsOn does not exist")
+            raise refusal("what is named exists", f"the job {job_id} in dependsOn does not exist")
         if kind == N_TO_N and (other.array is None or other.array.size != size):
-            raise ClientError(
-                f"an N_TO_N dependency needs an array job of the same size, {size}: {job_id}"
+            raise refusal(
+                "dependencies",
+                f"an N_TO_N dependency needs an array job of the same size, {size}: {job_id}",
             )
 
 

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from sandbox.batch import limits
-from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import InstanceType, expand, is_arm
 from sandbox.batch.paging import paged
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Resource, Store, new_id
 
 UPDATABLE_STRATEGIES = frozenset(
@@ -40,9 +40,9 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """CreateComputeEnvironment. It is CREATING, and VALID or INVALID at the next tick."""
     name = request["computeEnvironmentName"]
     if not re.fullmatch(limits.NAME, name):
-        raise ClientError(f"computeEnvironmentName {name!r} is not a legal name")
+        raise refusal("legal names", f"computeEnvironmentName {name!r} is not a legal name")
     if name in store.environments:
-        raise ClientError("Object already exists")
+        raise refusal("one of a name", "Object already exists")
     limits.COMPUTE_ENVIRONMENTS.check(len(store.environments) + 1)
     resources = _checked_kind(request)
     limits.TAGS.check(len(request.get("tags", {})))
@@ -93,12 +93,14 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     environment = store.existing_environment(request["computeEnvironment"])
     _refuse_while_changing(environment)
     if request.get("ecsSettings") is not None:
-        raise ClientError("this sandbox does not have ecsSettings of compute environments")
+        raise unsupported("ecsSettings of compute environments")
     detail = environment.detail
     if detail["type"] == "UNMANAGED":
         return _update_unmanaged(store, environment, request)
     if request.get("unmanagedvCpus") is not None:
-        raise ClientError("unmanagedvCpus is for UNMANAGED compute environments")
+        raise refusal(
+            "kinds of environments", "unmanagedvCpus is for UNMANAGED compute environments"
+        )
     current = detail["computeResources"]
     changes = request.get("computeResources") or {}
     _refuse_frozen(detail, request, changes)
@@ -106,7 +108,9 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     merged.pop("updateToLatestImageVersion", None)  # a wish, not a state
     _check_resources(merged if "desiredvCpus" in changes else merged | {"desiredvCpus": None})
     if changes.get("desiredvCpus", current["desiredvCpus"]) < current["desiredvCpus"]:
-        raise ClientError("Manually scaling down compute environment is not supported")
+        raise refusal(
+            "no scaling down by hand", "Manually scaling down compute environment is not supported"
+        )
     if request.get("serviceRole"):
         detail["serviceRole"] = request["serviceRole"]
     replaced = _replaces(current, changes)
@@ -130,11 +134,15 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     environment = store.existing_environment(request["computeEnvironment"])
     _refuse_while_changing(environment)
     if environment.detail["state"] != "DISABLED":
-        raise ClientError("Cannot delete, compute environment state must be DISABLED")
+        raise refusal(
+            "environment delete order", "Cannot delete, compute environment state must be DISABLED"
+        )
     for queue in store.queues.values():
         order = queue.detail["computeEnvironmentOrder"]
         if any(item["computeEnvironment"] == environment.arn for item in order):
-            raise ClientError("Cannot delete, found existing JobQueue relationship")
+            raise refusal(
+                "environment delete order", "Cannot delete, found existing JobQueue relationship"
+            )
     profile = environment.detail.get("computeResources", {}).get("instanceRole")
     fault = store.account.profile_fault(profile) if profile else None
     environment.faults = [fault] if fault else []
@@ -156,20 +164,30 @@ def _checked_kind(request: dict[str, Any]) -> dict[str, Any]:
     """
     for member in ("eksConfiguration", "ecsSettings"):
         if request.get(member) is not None:
-            raise ClientError(f"this sandbox does not have {member} of compute environments")
+            raise unsupported(f"{member} of compute environments")
     resources: dict[str, Any] | None = request.get("computeResources")
     if request["type"] == "UNMANAGED":
         if resources:
-            raise ClientError("computeResources is for MANAGED compute environments")
+            raise refusal(
+                "kinds of environments", "computeResources is for MANAGED compute environments"
+            )
         if request.get("unmanagedvCpus", 0) < 0:
-            raise ClientError("unmanagedvCpus must be 0 or more")
+            raise refusal("kinds of environments", "unmanagedvCpus must be 0 or more")
         if not request.get("serviceRole"):
-            raise ClientError("serviceRole must be provided for an UNMANAGED compute environment")
+            raise refusal(
+                "kinds of environments",
+                "serviceRole must be provided for an UNMANAGED compute environment",
+            )
         return {}
     if request.get("unmanagedvCpus") is not None:
-        raise ClientError("unmanagedvCpus is for UNMANAGED compute environments")
+        raise refusal(
+            "kinds of environments", "unmanagedvCpus is for UNMANAGED compute environments"
+        )
     if not resources:
-        raise ClientError("computeResources must be provided for a MANAGED compute environment")
+        raise refusal(
+            "kinds of environments",
+            "computeResources must be provided for a MANAGED compute environment",
+        )
     _check_resources(resources)
     return resources
 
@@ -190,7 +208,7 @@ def _update_unmanaged(
 ) -> dict[str, Any]:
     for member in ("computeResources", "updatePolicy"):
         if request.get(member):
-            raise ClientError(f"{member} is for MANAGED compute environments")
+            raise refusal("kinds of environments", f"{member} is for MANAGED compute environments")
     for member in ("unmanagedvCpus", "state", "serviceRole", "context"):
         if request.get(member) is not None:
             environment.detail[member] = request[member]
@@ -204,7 +222,7 @@ def _update_unmanaged(
 
 def _refuse_while_changing(environment: Resource) -> None:
     if environment.detail["status"] in {"CREATING", "UPDATING", "DELETING"}:
-        raise ClientError("Cannot update, resource is being modified")
+        raise refusal("one change at a time", "Cannot update, resource is being modified")
 
 
 def _refuse_frozen(
@@ -215,16 +233,17 @@ def _refuse_frozen(
     in_place = service_linked and current.get("allocationStrategy") in UPDATABLE_STRATEGIES
     frozen = sorted(set(changes) - SCALING_MEMBERS)
     if frozen and not in_place:
-        raise ClientError(
+        raise refusal(
+            "update in place",
             f"{', '.join(frozen)} can't be updated: the compute environment must use the "
             "service-linked role and an allocation strategy of "
-            f"{', '.join(sorted(UPDATABLE_STRATEGIES))}"
+            f"{', '.join(sorted(UPDATABLE_STRATEGIES))}",
         )
     if request.get("serviceRole") and service_linked:
-        raise ClientError("A service-linked role can't be replaced by another service role")
-    for member in ("spotIamFleetRole",):
-        if member in changes:
-            raise ClientError(f"{member} can't be updated")
+        raise refusal(
+            "service-linked for good",
+            "A service-linked role can't be replaced by another service role",
+        )
 
 
 def _replaces(current: dict[str, Any], changes: dict[str, Any]) -> bool:
@@ -239,38 +258,44 @@ def _check_resources(resources: dict[str, Any]) -> None:
     """What AWS checks before it answers."""
     spot = resources["type"] == "SPOT"
     if resources["type"] not in {"EC2", "SPOT"}:
-        raise ClientError(
-            f"this sandbox does not have compute resources of type {resources['type']}"
-        )
-    for member in ("instanceTypes", "subnets", "securityGroupIds", "instanceRole"):
+        raise unsupported(f"compute resources of type {resources['type']}")
+    needed = ["instanceTypes", "subnets", "instanceRole"]
+    if not resources.get("launchTemplate"):  # which may have the security groups
+        needed.append("securityGroupIds")
+    for member in needed:
         if not resources.get(member):
-            raise ClientError(f"computeResources.{member} must be provided")
+            raise refusal("resources", f"computeResources.{member} must be provided")
     _check_vcpus(resources)
     if "bidPercentage" in resources:
         if not spot:
-            raise ClientError("bidPercentage is for SPOT compute resources")
+            raise refusal("bid is for spot", "bidPercentage is for SPOT compute resources")
         limits.BID_PERCENTAGE.check(resources["bidPercentage"])
     strategy = resources.get("allocationStrategy", "BEST_FIT")
     if strategy in _SPOT_STRATEGIES and not spot:
-        raise ClientError(f"allocationStrategy {strategy} is for SPOT compute resources")
+        raise refusal(
+            "bid is for spot", f"allocationStrategy {strategy} is for SPOT compute resources"
+        )
     if spot and strategy == "BEST_FIT" and not resources.get("spotIamFleetRole"):
-        raise ClientError("spotIamFleetRole must be provided for SPOT with BEST_FIT")
+        raise refusal(
+            "best fit needs a fleet role",
+            "spotIamFleetRole must be provided for SPOT with BEST_FIT",
+        )
     _check_types(resources)
 
 
 def _check_vcpus(resources: dict[str, Any]) -> None:
     """The sizes, and how they may change by themselves."""
     if resources.get("managedInstancesProvider") is not None:
-        raise ClientError("managedInstancesProvider is for ECS_MANAGED_INSTANCES")
+        raise refusal("resources", "managedInstancesProvider is for ECS_MANAGED_INSTANCES")
     delay = resources.get("scalingPolicy", {}).get("minScaleDownDelayMinutes", 0)
     if delay:
         limits.SCALE_DOWN_DELAY_MINUTES.check(delay)
     low, high = resources.get("minvCpus", 0), resources["maxvCpus"]
     if not 0 <= low <= high or high < 1:
-        raise ClientError(f"minvCpus {low} must be between 0 and maxvCpus {high}")
+        raise refusal("sizes", f"minvCpus {low} must be between 0 and maxvCpus {high}")
     desired = resources.get("desiredvCpus")
     if desired is not None and not low <= desired <= high:
-        raise ClientError("desiredvCpus must be between minvCpus and maxvCpus")
+        raise refusal("sizes", "desiredvCpus must be between minvCpus and maxvCpus")
 
 
 def _check_types(resources: dict[str, Any]) -> None:
@@ -280,30 +305,31 @@ def _check_types(resources: dict[str, Any]) -> None:
     for name in resources["instanceTypes"]:
         family = name.partition(".")[0]
         if family in _NO_BATCH_IMAGE and not own_image:
-            raise ClientError(f"{name} needs an image of your own: {_NO_BATCH_IMAGE[family]}")
+            raise refusal(
+                "images fit", f"{name} needs an image of your own: {_NO_BATCH_IMAGE[family]}"
+            )
         types += expand(name)
         if not expand(name):
-            raise ClientError(f"Instance type {name} is not a valid instance type")
+            raise refusal("types exist", f"Instance type {name} is not a valid instance type")
     if len({is_arm(found.name) for found in types}) > 1:
-        raise ClientError("instanceTypes must all be of one architecture")
+        raise refusal("one architecture", "instanceTypes must all be of one architecture")
     if len({found.gpus > 0 for found in types}) > 1:
-        raise ClientError("GPU and non-GPU instance types can't be mixed")
-    if len(configurations) > 2:  # noqa: PLR2004 # API Reference, ComputeResource: two at most
-        raise ClientError("ec2Configuration takes two items at most")
+        raise refusal("no GPU mix", "GPU and non-GPU instance types can't be mixed")
+    limits.EC2_CONFIGURATIONS.check(len(configurations))
     if own_image:
         return
     images = {configuration["imageType"] for configuration in configurations}
     for image in sorted(images & _RETIRED_IMAGES):
-        raise ClientError(f"{image} is no longer supported")
+        raise refusal("retired images", f"{image} is no longer supported")
     for found in types:
         _check_image(found, images)
 
 
 def _check_image(found: InstanceType, images: set[str]) -> None:
     if found.gpus and images and not images & _NVIDIA_IMAGES:
-        raise ClientError(f"{found.name} needs the image type ECS_AL2023_NVIDIA")
+        raise refusal("images fit", f"{found.name} needs the image type ECS_AL2023_NVIDIA")
     if is_arm(found.name) and images and not images & _ARM_IMAGES:
-        raise ClientError(f"{found.name} needs the image type ECS_AL2023")
+        raise refusal("images fit", f"{found.name} needs the image type ECS_AL2023")
 
 
 def _later_faults(store: Store, service_role: str | None, resources: dict[str, Any]) -> list[str]:

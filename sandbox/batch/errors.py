@@ -11,10 +11,16 @@ class BatchError(Exception):
 
 
 class ClientError(BatchError):
-    """ClientException: the request is at fault."""
+    """ClientException: the request is at fault. `rule` is the row of rules.py or limits.py that it
+    breaks; None where the sandbox does not have what AWS has.
+    """
 
     code = "ClientException"
     status = 400
+
+    def __init__(self, message: str, *, rule: str | None = None) -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 class ServerError(BatchError):

@@ -19,8 +19,8 @@ from sandbox.batch.definitions import (
     check_retry,
     check_timeout,
 )
-from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.shares import check_job
 from sandbox.batch.store import Array, Job, Store, new_id
 
@@ -35,11 +35,11 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     _check_request(request)
     queue = store.existing_queue(request["jobQueue"])
     if queue.detail["state"] != "ENABLED" or queue.detail["status"] == "DELETING":
-        raise ClientError(f"JobQueue {queue.arn} is not ENABLED")
+        raise refusal("disabled queue", f"JobQueue {queue.arn} is not ENABLED")
     check_job(queue, request)
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
-        raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
+        raise refusal("latest active", f"JobDefinition {request['jobDefinition']} is not ACTIVE")
     dependencies.check(store, request)
     _check_kind(definition, request)
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
@@ -79,9 +79,9 @@ def list_jobs(
     filters = request.get("filters", [])
     places = ("jobQueue", "arrayJobId", "multiNodeJobId")
     if sum(bool(request.get(place)) for place in places) != 1:
-        raise ClientError("one of jobQueue, arrayJobId and multiNodeJobId must be given")
+        raise refusal("listing", "one of jobQueue, arrayJobId and multiNodeJobId must be given")
     if len(filters) > 1:
-        raise ClientError("only one filter is supported")
+        raise refusal("listing", "only one filter is supported")
     jobs = _candidates(store, request)
     if filters and request.get("jobQueue"):
         jobs = _filtered(jobs, filters[0])
@@ -308,10 +308,10 @@ def _refer(argument: str, parameters: dict[str, str]) -> str:
 def _check_request(request: dict[str, Any]) -> None:
     limits.PAYLOAD_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
     if not re.fullmatch(limits.NAME, request["jobName"]):
-        raise ClientError(f"jobName {request['jobName']!r} is not a legal name")
+        raise refusal("legal names", f"jobName {request['jobName']!r} is not a legal name")
     for member in _UNSUPPORTED:
         if request.get(member) is not None:
-            raise ClientError(f"this sandbox does not have {member} of jobs")
+            raise unsupported(f"{member} of jobs")
     _check_overrides(request.get("containerOverrides", {}))
     for container in tasks.override_of(request.get("ecsPropertiesOverride", {})):
         _check_overrides(container)
@@ -327,13 +327,13 @@ def _check_kind(definition: dict[str, Any], request: dict[str, Any]) -> None:
     multinode = definition["type"] == "multinode"
     overrides = request.get("nodeOverrides")
     if overrides and not multinode:
-        raise ClientError("nodeOverrides is for multi-node jobs")
+        raise refusal("kinds of overrides", "nodeOverrides is for multi-node jobs")
     if not multinode:
         _check_task_overrides(definition, request)
         return
     for member in ("arrayProperties", "containerOverrides", "ecsPropertiesOverride"):
         if request.get(member):
-            raise ClientError(f"{member} is not for multi-node jobs")
+            raise refusal("kinds of overrides", f"{member} is not for multi-node jobs")
     nodes.check_overrides(definition["nodeProperties"], overrides or {})
     for item in (overrides or {}).get("nodePropertyOverrides", []):
         _check_overrides(item.get("containerOverrides", {}) | {"instanceType": None})
@@ -346,17 +346,23 @@ def _check_task_overrides(definition: dict[str, Any], request: dict[str, Any]) -
     properties = definition.get("ecsProperties")
     if not properties:
         if request.get("ecsPropertiesOverride"):
-            raise ClientError("ecsPropertiesOverride is for job definitions with ecsProperties")
+            raise refusal(
+                "kinds of overrides",
+                "ecsPropertiesOverride is for job definitions with ecsProperties",
+            )
         return
     if request.get("containerOverrides"):
-        raise ClientError("containerOverrides is for job definitions with containerProperties")
+        raise refusal(
+            "kinds of overrides",
+            "containerOverrides is for job definitions with containerProperties",
+        )
     if request.get("ecsPropertiesOverride"):
         tasks.check_overrides(properties, request["ecsPropertiesOverride"])
 
 
 def _check_overrides(overrides: dict[str, Any]) -> None:
     if overrides.get("instanceType"):
-        raise ClientError("instanceType is for multi-node jobs")
+        raise refusal("kinds of overrides", "instanceType is for multi-node jobs")
     check_environment(overrides.get("environment", []))
     check_command(overrides.get("command", []))
     check_requirements(overrides.get("resourceRequirements", []))
@@ -369,7 +375,7 @@ def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
     if parent_id:
         parent = store.look_at(parent_id)
         if parent is None:
-            raise ClientError(f"Job {parent_id} does not exist")
+            raise refusal("what is named exists", f"Job {parent_id} does not exist")
         if parent.array and request.get("arrayJobId"):
             yield from (parent.look_at_child(index) for index in range(parent.array.size))
         elif parent.nodes and request.get("multiNodeJobId"):
@@ -388,11 +394,11 @@ def _filtered(jobs: Iterator[Job], wanted: dict[str, Any]) -> Iterator[Job]:
     """
     name, values = str(wanted.get("name")), wanted.get("values", [])
     if name not in _FILTERS:
-        raise ClientError(f"filters.name is {name!r}: the filters are {', '.join(_FILTERS)}")
+        raise refusal("listing", f"filters.name is {name!r}: the filters are {', '.join(_FILTERS)}")
     if name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
         for value in values:
             if not re.fullmatch("[0-9]{1,18}", value):
-                raise ClientError(f"{name} is {value!r}: it takes milliseconds since 1970")
+                raise refusal("listing", f"{name} is {value!r}: it takes milliseconds since 1970")
     matches = _FILTERS[name]
     return (job for job in jobs if any(matches(job, value) for value in values))
 
@@ -452,7 +458,7 @@ def _summary(job: Job) -> dict[str, Any]:
 def _existing(store: Store, job_id: str) -> Job:
     job = store.find_job(job_id)
     if job is None:
-        raise ClientError(f"Job {job_id} does not exist")
+        raise refusal("what is named exists", f"Job {job_id} does not exist")
     return job
 
 

@@ -25,7 +25,8 @@ class Limit(NamedTuple):
         if not self.at_least <= value <= self.at_most:
             raise ClientError(
                 f"Error executing request, Exception : {where or self.what} is {value}: "
-                f"{self.what} must be between {self.at_least} and {self.at_most}"
+                f"{self.what} must be between {self.at_least} and {self.at_most}",
+                rule=self.what,
             )
 
 
@@ -39,7 +40,7 @@ ARRAY_SIZE = Limit("array size", 10_000, 2, source=_API + "ArrayProperties")
 NODES = Limit("nodes of a multi-node job", 1000, 1, source="User Guide, Multi-node parallel jobs")
 NODE_GROUPS = Limit("node groups of a multi-node job", 5, 1, source="User Guide, Node groups")
 TASKS = Limit("tasks of ecsProperties", 1, 1, source=_API + "EcsProperties")
-CONTAINERS = Limit("containers of a task", 10, 1, source=_API + "EcsProperties")
+CONTAINERS = Limit("containers per task", 10, 1, source=_API + "EcsProperties")
 CONTAINER_TIMEOUT_S = Limit(
     "startTimeout and stopTimeout", 2**31 - 1, 2, source=_API + "TaskContainerProperties"
 )
@@ -49,6 +50,7 @@ PAYLOAD_BYTES = Limit("SubmitJob payload in bytes", 30 * 1024, source=_QUOTAS)
 OVERRIDES = Limit(
     "characters of container overrides", 8192, source="ECS API Reference, RunTask, overrides"
 )
+EC2_CONFIGURATIONS = Limit("items of ec2Configuration", 2, source=_API + "ComputeResource")
 ATTEMPTS = Limit("retry attempts", 10, 1, source=_API + "RetryStrategy")
 EVALUATE_ON_EXIT = Limit("evaluateOnExit rules", 5, source=_API + "RetryStrategy")
 TIMEOUT_S = Limit("attemptDurationSeconds", 2**31 - 1, 60, source=_API + "JobTimeout")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sandbox.batch import limits, tasks
-from sandbox.batch.errors import ClientError
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Job, Nodes
 
 _RANGE = re.compile(r"([0-9]{0,4})(:?)([0-9]{0,4})")
@@ -18,19 +18,25 @@ def check_definition(
 ) -> None:
     """Raises ClientError for nodeProperties that AWS refuses."""
     if not properties:
-        raise ClientError("nodeProperties must be provided for a multinode job definition")
+        raise refusal(
+            "kinds of definitions", "nodeProperties must be provided for a multinode job definition"
+        )
     count, groups = properties["numNodes"], properties["nodeRangeProperties"]
     limits.NODES.check(count)
     limits.NODE_GROUPS.check(len(groups))
     if not 0 <= properties["mainNode"] < count:
-        raise ClientError(f"mainNode {properties['mainNode']} must be one of the {count} nodes")
+        raise refusal(
+            "node ranges", f"mainNode {properties['mainNode']} must be one of the {count} nodes"
+        )
     for group in groups:
         parse_range(group["targetNodes"], count)
         for member in ("eksProperties", "consumableResourceProperties"):
             if group.get(member) is not None:
-                raise ClientError(f"this sandbox does not have nodeRangeProperties.{member}")
+                raise unsupported(f"nodeRangeProperties.{member}")
         if bool(group.get("container")) == bool(group.get("ecsProperties")):
-            raise ClientError("nodeRangeProperties needs one of container and ecsProperties")
+            raise refusal(
+                "node ranges", "nodeRangeProperties needs one of container and ecsProperties"
+            )
         if group.get("container"):
             check_container(group["container"])
         else:
@@ -38,7 +44,7 @@ def check_definition(
     _check_types(groups)
     missing = [index for index in range(count) if _group_of(groups, index, count) is None]
     if missing:
-        raise ClientError(f"nodeRangeProperties leave out node {missing[0]}")
+        raise refusal("node ranges", f"nodeRangeProperties leave out node {missing[0]}")
 
 
 def parse_range(text: str, count: int) -> range:
@@ -48,12 +54,12 @@ def parse_range(text: str, count: int) -> range:
     """
     match = _RANGE.fullmatch(text)
     if not match or text == "":
-        raise ClientError(f"targetNodes is {text!r}: give a node, or a range as 0:3")
+        raise refusal("node ranges", f"targetNodes is {text!r}: give a node, or a range as 0:3")
     low, colon, high = match.groups()
     first = int(low or 0)
     last = int(high) if high else count - 1 if colon else first
     if not first <= last < count:
-        raise ClientError(f"targetNodes is {text!r}: the nodes are 0:{count - 1}")
+        raise refusal("node ranges", f"targetNodes is {text!r}: the nodes are 0:{count - 1}")
     return range(first, last + 1)
 
 
@@ -67,17 +73,19 @@ def check_overrides(properties: dict[str, Any], overrides: dict[str, Any]) -> in
         limits.NODES.check(count)
         texts = [group["targetNodes"] for group in properties["nodeRangeProperties"]]
         if not any(text.endswith(":") for text in texts):
-            raise ClientError("numNodes can be overridden where a range is open, as 0: is")
+            raise refusal(
+                "number of nodes", "numNodes can be overridden where a range is open, as 0: is"
+            )
         if any(int(text.partition(":")[0] or 0) >= count for text in texts):
-            raise ClientError(f"a node range begins after the {count} nodes of the override")
+            raise refusal(
+                "number of nodes", f"a node range begins after the {count} nodes of the override"
+            )
         if properties["mainNode"] >= count:
-            raise ClientError("the main node must be one of the nodes")
+            raise refusal("number of nodes", "the main node must be one of the nodes")
     for item in overrides.get("nodePropertyOverrides", []):
         targets = parse_range(item["targetNodes"], count)
         if item.get("eksPropertiesOverride") is not None:
-            raise ClientError(
-                "this sandbox does not have nodePropertyOverrides.eksPropertiesOverride"
-            )
+            raise unsupported("nodePropertyOverrides.eksPropertiesOverride")
         for index in targets:
             _check_kind(_group_of(properties["nodeRangeProperties"], index, count), item)
     return count
@@ -154,11 +162,15 @@ def _check_kind(group: dict[str, Any] | None, item: dict[str, Any]) -> None:
     own = item.get("ecsPropertiesOverride")
     if group and "ecsProperties" in group:
         if item.get("containerOverrides"):
-            raise ClientError("containerOverrides is for node groups with a container")
+            raise refusal(
+                "kinds of overrides", "containerOverrides is for node groups with a container"
+            )
         if own:
             tasks.check_overrides(group["ecsProperties"], own)
     elif own:
-        raise ClientError("ecsPropertiesOverride is for node groups with ecsProperties")
+        raise refusal(
+            "kinds of overrides", "ecsPropertiesOverride is for node groups with ecsProperties"
+        )
 
 
 def _open_range(text: str, count: int) -> range:
@@ -180,4 +192,7 @@ def _types(groups: list[dict[str, Any]]) -> set[str]:
 
 def _check_types(groups: list[dict[str, Any]]) -> None:
     if len(_types(groups)) > 1:
-        raise ClientError("all node groups of a multi-node job must have the same instance type")
+        raise refusal(
+            "one type for all nodes",
+            "all node groups of a multi-node job must have the same instance type",
+        )

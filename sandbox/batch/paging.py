@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sandbox.batch import limits
-from sandbox.batch.errors import ClientError
+from sandbox.batch.rules import refusal
 
 
 def paged(
@@ -19,7 +19,7 @@ def paged(
     limit.check(size)
     token = request.get("nextToken", "0")
     if not token.isascii() or not token.isdigit():
-        raise ClientError("nextToken is not valid")
+        raise refusal("pages", "nextToken is not valid")
     start = int(token)
     after = start + size
     return items[start:after], str(after) if after < len(items) else None

@@ -25,7 +25,8 @@ from botocore.model import (
     StructureShape,
 )
 
-from sandbox.batch.errors import ClientError, ServerError
+from sandbox.batch.errors import ServerError
+from sandbox.batch.rules import refusal
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -59,7 +60,7 @@ class Protocol:
         for verb, pattern, operation in self._routes:
             if verb == method and (match := pattern.fullmatch(path)):
                 return operation, {key: unquote(value) for key, value in match.groupdict().items()}
-        raise ClientError(f"AWS Batch has no operation at {method} {path}")
+        raise refusal("service model", f"AWS Batch has no operation at {method} {path}")
 
     def parse(
         self,
@@ -87,7 +88,9 @@ class Protocol:
         if shape is not None:
             faults = list(_faults(shape, parameters, ""))
             if faults:
-                raise ClientError(f"Error executing request, Exception : {'; '.join(faults)}")
+                raise refusal(
+                    "service model", f"Error executing request, Exception : {'; '.join(faults)}"
+                )
         return parameters
 
     def render(self, operation: OperationModel, answer: dict[str, Any]) -> bytes:
@@ -121,9 +124,9 @@ def _json_object(body: bytes) -> dict[str, Any]:
     try:
         parsed = without_none(json.loads(body))
     except (ValueError, RecursionError) as err:
-        raise ClientError("Unable to parse the request: it is not JSON") from err
+        raise refusal("service model", "Unable to parse the request: it is not JSON") from err
     if not isinstance(parsed, dict):
-        raise ClientError("Unable to parse the request: it is not a JSON object")
+        raise refusal("service model", "Unable to parse the request: it is not a JSON object")
     return parsed
 
 

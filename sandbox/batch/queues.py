@@ -7,9 +7,9 @@ from typing import Any
 
 from sandbox.batch import limits
 from sandbox.batch.environments import instance_types
-from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import is_arm
 from sandbox.batch.paging import paged
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.shares import existing as existing_policy
 from sandbox.batch.store import Resource, Store
 
@@ -26,9 +26,9 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """CreateJobQueue."""
     name = request["jobQueueName"]
     if not re.fullmatch(limits.NAME, name):
-        raise ClientError(f"jobQueueName {name!r} is not a legal name")
+        raise refusal("legal names", f"jobQueueName {name!r} is not a legal name")
     if name in store.queues:
-        raise ClientError("Object already exists")
+        raise refusal("one of a name", "Object already exists")
     limits.JOB_QUEUES.check(len(store.queues) + 1)
     _refuse_unknown(request)
     detail = {
@@ -78,7 +78,10 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         changes["jobStateTimeLimitActions"] = _actions(request["jobStateTimeLimitActions"])
     if request.get("schedulingPolicyArn"):
         if "schedulingPolicyArn" not in queue.detail:
-            raise ClientError("a queue that was made without a scheduling policy can't get one")
+            raise refusal(
+                "policy from the start",
+                "a queue that was made without a scheduling policy can't get one",
+            )
         policy = existing_policy(store, request["schedulingPolicyArn"])
         changes["schedulingPolicyArn"] = policy.arn
     if "state" in request:
@@ -93,34 +96,37 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     queue = store.existing_queue(request["jobQueue"])
     _refuse_while_changing(queue)
     if queue.detail["state"] != "DISABLED":
-        raise ClientError("Cannot delete, job queue state must be DISABLED")
+        raise refusal("queue delete order", "Cannot delete, job queue state must be DISABLED")
     queue.move("DELETING")
     return {}
 
 
 def _refuse_unknown(request: dict[str, Any]) -> None:
     if request.get("serviceEnvironmentOrder"):
-        raise ClientError("this sandbox does not have serviceEnvironmentOrder of job queues")
+        raise unsupported("serviceEnvironmentOrder of job queues")
     if request.get("jobQueueType", "ECS") != "ECS":
-        raise ClientError("this sandbox has job queues of type ECS only")
+        raise unsupported("job queues of another type than ECS")
 
 
 def _refuse_while_changing(queue: Resource) -> None:
     if queue.detail["status"] in {"CREATING", "UPDATING", "DELETING"}:
-        raise ClientError("Cannot update, resource is being modified")
+        raise refusal("one change at a time", "Cannot update, resource is being modified")
 
 
 def _order(store: Store, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     limits.ENVIRONMENTS_PER_QUEUE.check(len(order))
     if len({item["order"] for item in order}) < len(order):
-        raise ClientError("computeEnvironmentOrder has an order twice")
+        raise refusal("environments of a queue", "computeEnvironmentOrder has an order twice")
     environments = [store.existing_environment(item["computeEnvironment"]) for item in order]
     for environment in environments:
         if environment.detail["status"] not in {"VALID", "UPDATING"}:
-            raise ClientError(f"{environment.name} is not VALID")
+            raise refusal("environments of a queue", f"{environment.name} is not VALID")
     types = [found for environment in environments for found in instance_types(environment)]
     if len({is_arm(found.name) for found in types}) > 1:
-        raise ClientError("all compute environments of a job queue must be of one architecture")
+        raise refusal(
+            "one architecture",
+            "all compute environments of a job queue must be of one architecture",
+        )
     resolved = [
         {"order": item["order"], "computeEnvironment": environment.arn}
         for item, environment in zip(order, environments, strict=True)
@@ -132,10 +138,11 @@ def _actions(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for action in actions:
         limits.STATE_TIME_LIMIT_S.check(action["maxTimeSeconds"])
         if action["reason"] not in TIME_LIMIT_REASONS:
-            raise ClientError(
+            raise refusal(
+                "time limits",
                 f"jobStateTimeLimitActions.reason {action['reason']!r}: the reasons are "
-                f"{', '.join(sorted(TIME_LIMIT_REASONS))}"
+                f"{', '.join(sorted(TIME_LIMIT_REASONS))}",
             )
     if len({action["reason"] for action in actions}) < len(actions):
-        raise ClientError("jobStateTimeLimitActions has a reason twice")
+        raise refusal("time limits", "jobStateTimeLimitActions has a reason twice")
     return actions

@@ -1,13 +1,15 @@
 """What AWS Batch does beside its limits (limits.py): one row a rule, with where AWS says so. Pure.
 
-The rows are enforced where they belong; each has a test that carries its name, and the tests and
-this table are held against each other.
+The rows are enforced where they belong. No request is refused but by a row of one of the two tables,
+which the answer names in a header; each row has a test that carries its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from sandbox.batch.errors import ClientError
 
 
 class Rule(NamedTuple):
@@ -18,7 +20,45 @@ class Rule(NamedTuple):
 
 
 RULES: Mapping[str, Rule] = {
+    # any request
+    "service model": Rule(
+        "operations, members, types, enums, lengths, patterns and ranges are the service model's",
+        "botocore, service-2.json of Batch, from which the API Reference is made",
+    ),
+    "legal names": Rule(
+        "names have letters, digits, - and _, 128 at most, and begin with a letter or digit",
+        "API Reference, CreateComputeEnvironment, CreateJobQueue, SubmitJob",
+    ),
+    "one of a name": Rule(
+        "no two environments, queues or policies have one name",
+        "API Reference, CreateComputeEnvironment, CreateJobQueue, CreateSchedulingPolicy",
+    ),
+    "what is named exists": Rule(
+        "a queue, environment, definition, job or policy that is named must be there",
+        "API Reference, Errors, ClientException",
+    ),
+    "pages": Rule(
+        "a page's token is one that the page before has given",
+        "API Reference, DescribeJobDefinitions, nextToken",
+    ),
     # compute environments
+    "kinds of environments": Rule(
+        "MANAGED has computeResources; UNMANAGED has unmanagedvCpus and a service role of its own",
+        "API Reference, CreateComputeEnvironment",
+    ),
+    "resources": Rule(
+        "EC2 and SPOT need types, subnets, an instance profile, and security groups unless a launch "
+        "template may have them",
+        "API Reference, ComputeResource",
+    ),
+    "sizes": Rule(
+        "minvCpus, desiredvCpus and maxvCpus are in this order, maxvCpus 1 at least",
+        "API Reference, ComputeResource",
+    ),
+    "service-linked for good": Rule(
+        "the service-linked role can't be replaced by another",
+        "API Reference, UpdateComputeEnvironment, serviceRole",
+    ),
     "types exist": Rule(
         "instance types and families must exist", "API Reference, ComputeResource, instanceTypes"
     ),
@@ -78,6 +118,10 @@ RULES: Mapping[str, Rule] = {
         "User Guide, Instance type allocation strategies",
     ),
     # queues
+    "environments of a queue": Rule(
+        "they are VALID, and each has an order of its own",
+        "API Reference, CreateJobQueue, computeEnvironmentOrder",
+    ),
     "queue delete order": Rule(
         "a queue goes when DISABLED; its jobs are terminated", "API Reference, DeleteJobQueue"
     ),
@@ -89,6 +133,10 @@ RULES: Mapping[str, Rule] = {
     "shares": Rule(
         "jobs of a fair-share queue need a share identifier, others must not have one",
         "API Reference, SubmitJob, shareIdentifier",
+    ),
+    "share identifiers": Rule(
+        "letters and digits, with * behind them for all that begin so; weights from 0.0001 to 999.9999",
+        "API Reference, ShareAttributes",
     ),
     "stuck": Rule(
         "a job that can never fit stays RUNNABLE, with a reason that time limits know",
@@ -103,6 +151,48 @@ RULES: Mapping[str, Rule] = {
         "User Guide, Compute environment memory management",
     ),
     # definitions
+    "kinds of definitions": Rule(
+        "a container definition has containerProperties or ecsProperties, a multinode one "
+        "nodeProperties",
+        "API Reference, RegisterJobDefinition",
+    ),
+    "image and resources": Rule(
+        "each container has an image, VCPU and MEMORY",
+        "API Reference, ContainerProperties; User Guide, Job definition parameters",
+    ),
+    "resource requirements": Rule(
+        "whole numbers, each type once", "API Reference, ResourceRequirement"
+    ),
+    "retry rules": Rule(
+        "a rule of evaluateOnExit has a condition, * at the end of a pattern alone, and RETRY or EXIT",
+        "API Reference, EvaluateOnExit",
+    ),
+    "reserved variables": Rule(
+        "variables that begin with AWS_BATCH are AWS's own",
+        "API Reference, ContainerProperties, environment",
+    ),
+    "no empty words": Rule(
+        "no word of a command is empty", "API Reference, ContainerProperties, command"
+    ),
+    "roles are ARNs": Rule(
+        "job and execution roles are named by ARN", "API Reference, ContainerProperties"
+    ),
+    "secrets need a role": Rule(
+        "secrets need an execution role", "User Guide, Specifying sensitive data"
+    ),
+    "volumes": Rule(
+        "each has a name of its own, and a mount point names one of them",
+        "API Reference, Volume, MountPoint",
+    ),
+    "ulimits": Rule("each once, the soft limit below the hard one", "API Reference, Ulimit"),
+    "swap": Rule("maxSwap is 0 or more, swappiness 0 to 100", "API Reference, LinuxParameters"),
+    "not on EC2": Rule(
+        "what Fargate alone has is refused",
+        "API Reference, ContainerProperties, EcsTaskProperties",
+    ),
+    "revision to deregister": Rule(
+        "a revision is named, by name:revision or ARN", "API Reference, DeregisterJobDefinition"
+    ),
     "new revisions": Rule(
         "each registration is another revision, of equal content too",
         "API Reference, RegisterJobDefinition",
@@ -116,6 +206,15 @@ RULES: Mapping[str, Rule] = {
         "API Reference, DeregisterJobDefinition",
     ),
     # jobs
+    "kinds of overrides": Rule(
+        "overrides are of the definition's kind, and name containers that it has",
+        "API Reference, SubmitJob, NodePropertyOverride, TaskPropertiesOverride",
+    ),
+    "dependencies": Rule(
+        "SEQUENTIAL and N_TO_N are for arrays; SEQUENTIAL names no job, N_TO_N an array of the same "
+        "size",
+        "API Reference, JobDependency; User Guide, Job dependencies",
+    ),
     "old overrides": Rule(
         "vcpus and memory override only what the definition says in the same old way",
         "API Reference, ContainerOverrides",
@@ -154,11 +253,40 @@ RULES: Mapping[str, Rule] = {
     "no nodes on spot": Rule(
         "multi-node jobs do not run on SPOT", "User Guide, Multi-node parallel jobs"
     ),
+    "node ranges": Rule(
+        "the ranges cover all nodes, the main node is one of them, and each has one kind of properties",
+        "API Reference, NodeProperties, NodeRangeProperty",
+    ),
+    "number of nodes": Rule(
+        "it can be overridden where a range is open, as long as no range begins behind it",
+        "API Reference, NodeOverrides, numNodes",
+    ),
+    "one type for all nodes": Rule(
+        "all nodes have one instance type", "User Guide, Multi-node parallel jobs"
+    ),
     "main node": Rule(
         "the main node's end is the job's; it alone does not get the main node's address",
         "User Guide, Multi-node parallel jobs, Environment variables",
     ),
     "containers of a task": Rule(
-        "one essential container's end ends the task", "API Reference, TaskContainerProperties"
+        "each has a name of its own; one or more are essential, and the end of one of these ends the "
+        "task",
+        "API Reference, TaskContainerProperties",
     ),
+    "order of containers": Rule(
+        "they wait for others of the task, in no circle; for the end only of such as are not essential",
+        "API Reference, TaskContainerDependency",
+    ),
+    "modes": Rule("ipcMode and pidMode have the values of ECS", "API Reference, EcsTaskProperties"),
 }
+
+
+def refusal(rule: str, message: str) -> ClientError:
+    """The answer to a request that breaks the rule; limits answer for themselves (limits.py)."""
+    assert rule in RULES, rule
+    return ClientError(message, rule=rule)
+
+
+def unsupported(what: str) -> ClientError:
+    """The answer to a request for what AWS has and the sandbox does not."""
+    return ClientError(f"this sandbox does not have {what}")

@@ -16,10 +16,13 @@ from sandbox.batch.executor import Executor
 from sandbox.batch.machines import Machines
 from sandbox.batch.memory import MemoryWatch
 from sandbox.batch.protocol import Protocol
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.scheduler import Scheduler
 from sandbox.batch.store import Job, Store, new_id
 from sandbox.conditions import Conditions
 
+RULE_HEADER = "x-sandbox-rule"
+"""Of an answer with an error: the row of rules.py or limits.py that the request breaks."""
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -83,7 +86,7 @@ class Batch:
             operation, uri = self.protocol.route(method, path)
             perform = self._operations.get(operation.name)
             if perform is None:
-                raise ClientError(f"this sandbox does not have the operation {operation.name}")
+                raise unsupported(f"the operation {operation.name}")
             request = self.protocol.parse(operation, uri, query, body)
             with self.store.lock:
                 answer = perform(request)
@@ -135,7 +138,7 @@ class Batch:
 
     def _tags(self, arn: str) -> dict[str, str]:
         if arn not in self.store.tags:
-            raise ClientError(f"{arn} does not exist")
+            raise refusal("what is named exists", f"{arn} does not exist")
         return self.store.tags[arn]
 
     def _tag(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +157,9 @@ class Batch:
 def error_answer(err: BatchError) -> Answer:
     """The error as AWS sends one in rest-json."""
     body = json.dumps({"message": str(err)}).encode()
-    return Answer(err.status, body, _headers() | {"x-amzn-errortype": err.code})
+    rule = err.rule if isinstance(err, ClientError) else None
+    told = {RULE_HEADER: rule} if rule else {}
+    return Answer(err.status, body, _headers() | {"x-amzn-errortype": err.code} | told)
 
 
 def _headers() -> dict[str, str]:

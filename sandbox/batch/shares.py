@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandbox.batch import limits
-from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
+from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Job, Resource, Store
 
 _SHARE = re.compile(r"[A-Za-z0-9]{0,255}\*?")
@@ -22,11 +22,11 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """CreateSchedulingPolicy."""
     name = request["name"]
     if not re.fullmatch(limits.NAME, name):
-        raise ClientError(f"name {name!r} is not a legal name")
+        raise refusal("legal names", f"name {name!r} is not a legal name")
     if name in store.policies:
-        raise ClientError("Object already exists")
+        raise refusal("one of a name", "Object already exists")
     if request.get("quotaSharePolicy"):
-        raise ClientError("this sandbox does not have quotaSharePolicy of scheduling policies")
+        raise unsupported("quotaSharePolicy of scheduling policies")
     policy = _checked(request.get("fairsharePolicy") or {})
     limits.TAGS.check(len(request.get("tags", {})))
     arn = store.account.arn("scheduling-policy", name)
@@ -62,7 +62,10 @@ def delete(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     policy = existing(store, request["arn"])
     for queue in store.queues.values():
         if queue.detail.get("schedulingPolicyArn") == policy.arn:
-            raise ClientError(f"Cannot delete, the scheduling policy is used by {queue.arn}")
+            raise refusal(
+                "policy from the start",
+                f"Cannot delete, the scheduling policy is used by {queue.arn}",
+            )
     del store.policies[policy.name]
     del store.tags[policy.arn]
     return {}
@@ -72,7 +75,7 @@ def existing(store: Store, arn: str) -> Resource:
     """Raises ClientError when there is no such policy."""
     found = store.policy(arn)
     if found is None:
-        raise ClientError(f"Scheduling policy {arn} does not exist")
+        raise refusal("what is named exists", f"Scheduling policy {arn} does not exist")
     return found
 
 
@@ -81,12 +84,15 @@ def check_job(queue: Resource, request: dict[str, Any]) -> None:
     share = request.get("shareIdentifier")
     if queue.detail.get("schedulingPolicyArn"):
         if not share:
-            raise ClientError("shareIdentifier must be specified for a fair-share job queue")
+            raise refusal("shares", "shareIdentifier must be specified for a fair-share job queue")
         if not re.fullmatch("[A-Za-z0-9]{1,255}", share):
-            raise ClientError(f"shareIdentifier {share!r} must be 1 to 255 letters and digits")
+            raise refusal(
+                "shares", f"shareIdentifier {share!r} must be 1 to 255 letters and digits"
+            )
     elif share or request.get("schedulingPriorityOverride") is not None:
-        raise ClientError(
-            "shareIdentifier and schedulingPriorityOverride are for queues with a scheduling policy"
+        raise refusal(
+            "shares",
+            "shareIdentifier and schedulingPriorityOverride are for queues with a scheduling policy",
         )
 
 
@@ -135,7 +141,9 @@ def _checked(policy: dict[str, Any]) -> dict[str, Any]:
     limits.SHARES.check(len(policy["shareDistribution"]))
     for item in policy["shareDistribution"]:
         if not _SHARE.fullmatch(item["shareIdentifier"]):
-            raise ClientError(f"shareIdentifier {item['shareIdentifier']!r} is not legal")
+            raise refusal(
+                "share identifiers", f"shareIdentifier {item['shareIdentifier']!r} is not legal"
+            )
         if not 0.0001 <= item.get("weightFactor", 1.0) <= 999.9999:  # noqa: PLR2004 # API Reference, ShareAttributes
-            raise ClientError("weightFactor must be between 0.0001 and 999.9999")
+            raise refusal("share identifiers", "weightFactor must be between 0.0001 and 999.9999")
     return policy

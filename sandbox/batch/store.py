@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sandbox.batch import states
 from sandbox.batch.account import Account
-from sandbox.batch.errors import ClientError
+from sandbox.batch.rules import refusal
 
 
 class Resource:
@@ -275,14 +275,14 @@ class Store:
         """Raises ClientError when there is none."""
         found = self.environment(name_or_arn)
         if found is None:
-            raise ClientError(f"{name_or_arn} does not exist")
+            raise refusal("what is named exists", f"{name_or_arn} does not exist")
         return found
 
     def existing_queue(self, name_or_arn: str) -> Resource:
         """Raises ClientError when there is none."""
         found = self.queue(name_or_arn)
         if found is None:
-            raise ClientError(f"JobQueue {name_or_arn} not found")
+            raise refusal("what is named exists", f"JobQueue {name_or_arn} not found")
         return found
 
     def look_at(self, job_id: str) -> Job | None:
@@ -331,7 +331,7 @@ class Store:
         """
         found = self.find_definition(name_or_arn)
         if found is None:
-            raise ClientError(f"JobDefinition {name_or_arn} not found")
+            raise refusal("what is named exists", f"JobDefinition {name_or_arn} not found")
         return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sandbox.batch import limits
-from sandbox.batch.errors import ClientError
+from sandbox.batch.rules import refusal, unsupported
 
 DEFAULT_NAME = "default"
 """The name that Batch gives to the only container of a job (User Guide, CloudWatch Logs)."""
@@ -44,9 +44,9 @@ def check_definition(properties: dict[str, Any], check_container: CheckContainer
     task = properties["taskProperties"][0]
     for member in _NOT_ON_EC2:
         if task.get(member) is not None:
-            raise ClientError(f"taskProperties.{member} is not for EC2")
+            raise refusal("not on EC2", f"taskProperties.{member} is not for EC2")
     if task.get("enableExecuteCommand"):
-        raise ClientError("this sandbox does not have taskProperties.enableExecuteCommand")
+        raise unsupported("taskProperties.enableExecuteCommand")
     _check_mode("ipcMode", task.get("ipcMode"), _IPC)
     _check_mode("pidMode", task.get("pidMode"), _PID)
     _check_containers(task["containers"])
@@ -62,9 +62,10 @@ def check_overrides(properties: dict[str, Any], overrides: dict[str, Any]) -> No
     for container in tasks[0].get("containers", []):
         name = container.get("name")
         if name not in known:
-            raise ClientError(
+            raise refusal(
+                "kinds of overrides",
                 f"ecsPropertiesOverride names the container {name!r}: the job definition has "
-                f"{', '.join(sorted(known))}"
+                f"{', '.join(sorted(known))}",
             )
 
 
@@ -104,14 +105,20 @@ def _check_containers(found: list[dict[str, Any]]) -> None:
     names = [container.get("name", DEFAULT_NAME) for container in found]
     for name in names:
         if not _NAME.fullmatch(name):
-            raise ClientError(f"the container name {name!r} is not legal")
+            raise refusal("containers of a task", f"the container name {name!r} is not legal")
     if len(set(names)) < len(names):
-        raise ClientError("taskProperties.containers: each container needs a name of its own")
+        raise refusal(
+            "containers of a task",
+            "taskProperties.containers: each container needs a name of its own",
+        )
     if not any(container.get("essential", True) for container in found):
-        raise ClientError("taskProperties.containers: at least one container must be essential")
+        raise refusal(
+            "containers of a task",
+            "taskProperties.containers: at least one container must be essential",
+        )
     for container in found:
         if container.get("firelensConfiguration"):
-            raise ClientError("this sandbox does not have firelensConfiguration")
+            raise unsupported("firelensConfiguration")
         for member in ("startTimeout", "stopTimeout"):
             limits.CONTAINER_TIMEOUT_S.check(container.get(member, 2), member)
     _check_order(dict(zip(names, found, strict=True)))
@@ -119,7 +126,7 @@ def _check_containers(found: list[dict[str, Any]]) -> None:
 
 def _check_mode(member: str, value: str | None, values: frozenset[str]) -> None:
     if value is not None and value not in values:
-        raise ClientError(f"{member} is {value!r}, the values are {', '.join(sorted(values))}")
+        raise refusal("modes", f"{member} is {value!r}, the values are {', '.join(sorted(values))}")
 
 
 def _check_order(found: dict[str, dict[str, Any]]) -> None:
@@ -128,14 +135,19 @@ def _check_order(found: dict[str, dict[str, Any]]) -> None:
         for item in container.get("dependsOn", []):
             other, condition = item.get("containerName"), item.get("condition")
             if other not in found:
-                raise ClientError(f"{name} depends on the container {other!r}, which is not there")
+                raise refusal(
+                    "order of containers",
+                    f"{name} depends on the container {other!r}, which is not there",
+                )
             if condition not in CONDITIONS:
-                raise ClientError(
-                    f"dependsOn.condition is {condition!r}, the values are {', '.join(CONDITIONS)}"
+                raise refusal(
+                    "order of containers",
+                    f"dependsOn.condition is {condition!r}, the values are {', '.join(CONDITIONS)}",
                 )
             if condition != START and found[other].get("essential", True):
-                raise ClientError(
-                    f"the condition {condition} can't be set on the essential container {other}"
+                raise refusal(
+                    "order of containers",
+                    f"the condition {condition} can't be set on the essential container {other}",
                 )
     waits = {
         name: {item["containerName"] for item in container.get("dependsOn", [])}
@@ -145,4 +157,6 @@ def _check_order(found: dict[str, dict[str, Any]]) -> None:
         for name in free:
             del waits[name]
     if waits:
-        raise ClientError(f"the containers {', '.join(sorted(waits))} depend on each other")
+        raise refusal(
+            "order of containers", f"the containers {', '.join(sorted(waits))} depend on each other"
+        )

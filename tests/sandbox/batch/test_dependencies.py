@@ -6,13 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.batch import dependencies, states
 from sandbox.batch.account import Account
 from sandbox.batch.store import Array, Job, Store
+from tests.sandbox.batch.ruling import cases, refused
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
@@ -63,31 +63,34 @@ def test_a_held_array_can_be_ended(world: World) -> None:
     world.over(first)
 
 
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        ({"dependsOn": SEQUENTIAL}, "for array jobs"),
-        ({"dependsOn": [{}]}, "jobId is required"),
-        ({"dependsOn": [{"type": "N_TO_N"}], "arrayProperties": {"size": 2}}, "jobId is required"),
-        (
-            {"dependsOn": [{"type": "N_TO_N", "jobId": "ARRAY"}], "arrayProperties": {"size": 3}},
-            "same size",
-        ),
-        (
-            {"dependsOn": [{"type": "SEQUENTIAL", "jobId": "ARRAY"}], "arrayProperties": {"size": 2}},
-            "own children",
-        ),
-        ({"dependsOn": [{"jobId": "ARRAY"}] * 21}, "20"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_is_refused(world: World, request_: dict[str, Any], says: str) -> None:
-    array = world.submit("true", arrayProperties={"size": 2})
-    for item in request_["dependsOn"]:
-        if item.get("jobId") == "ARRAY":
-            item["jobId"] = array
-    with pytest.raises(ClientError, match=says):
-        world.submit("true", **request_)
+TWO = {"arrayProperties": {"size": 2}}
+ARRAY = "the job id of an array of two"
+
+
+@cases(
+    ("dependencies", {"dependsOn": SEQUENTIAL}, "for array jobs"),
+    ("dependencies", {"dependsOn": [{}]}, "jobId is required"),
+    ("dependencies", {"dependsOn": [{"type": "N_TO_N"}], **TWO}, "jobId is required"),
+    (
+        "dependencies",
+        {"dependsOn": [{"type": "N_TO_N", "jobId": ARRAY}], "arrayProperties": {"size": 3}},
+        "same size",
+    ),
+    (
+        "dependencies",
+        {"dependsOn": [{"type": "SEQUENTIAL", "jobId": ARRAY}], **TWO},
+        "own children",
+    ),
+    ("what is named exists", {"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
+    ("dependencies per job", {"dependsOn": [{"jobId": ARRAY}] * 21}, "20"),
+)
+def test_what_is_refused(world: World, rule: str | None, change: Any, says: str) -> None:
+    array = world.submit("true", **TWO)
+    depends = [
+        item | {"jobId": array} if item.get("jobId") == ARRAY else item
+        for item in change["dependsOn"]
+    ]
+    assert says in refused(rule, lambda: world.submit("true", **change | {"dependsOn": depends}))
     world.over(array)
 
 

@@ -230,7 +230,7 @@ def test_without_a_rule_that_matches_everything_is_retried(world: Any) -> None:
     assert (job["status"], len(job["attempts"])) == ("FAILED", 2)
 
 
-@proves("late overrides")
+@proves("late overrides", "characters of container overrides")
 def test_overrides_that_ecs_refuses_fail_the_job_after_it_was_taken(world: Any) -> None:
     """8,192 characters: SubmitJob takes more, the job fails."""
     overrides = {"environment": [{"name": "A", "value": "x" * 8192}]}

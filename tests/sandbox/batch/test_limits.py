@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from sandbox.batch import limits
 from sandbox.batch.errors import ClientError as Refused
-from tests.sandbox.batch.ruling import proves
-from tests.sandbox.conftest import trust, until
+from tests.sandbox.batch.ruling import LIMITS, cases, proves, refused
+from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
 
 
-def refused(call: Callable[[], Any]) -> str:
-    """The message with which the call is refused."""
-    with pytest.raises(ClientError) as caught:
-        call()
-    assert caught.value.response["Error"]["Code"] == "ClientException"
-    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
-    return str(caught.value.response["Error"]["Message"])
-
-
-ROWS = {name: row for name, row in vars(limits).items() if isinstance(row, limits.Limit)}
-
-
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", LIMITS)
 def test_every_row_has_a_source_and_both_edges(name: str) -> None:
-    row = ROWS[name]
+    row = LIMITS[name]
     assert row.source
     row.check(row.at_least)
     row.check(row.at_most)
@@ -42,164 +27,195 @@ def test_every_row_has_a_source_and_both_edges(name: str) -> None:
 REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}]
 
 
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        ({"arrayProperties": {"size": 1}}, "array size"),
-        ({"arrayProperties": {"size": 10_001}}, "array size"),
-        ({"arrayProperties": {}}, "array size"),
-        ({"jobName": "a b"}, "jobName"),
-        ({"jobName": "-a"}, "jobName"),
-        ({"jobName": "a" * 129}, "jobName"),
-        ({"jobQueue": "nope"}, "not found"),
-        ({"jobDefinition": "nope"}, "not found"),
-        ({"jobDefinition": "d:9"}, "not found"),
-        ({"retryStrategy": {"attempts": 11}}, "retry attempts"),
-        ({"timeout": {"attemptDurationSeconds": 59}}, "attemptDurationSeconds"),
-        ({"tags": {f"k{n}": "v" for n in range(51)}}, ""),
-        ({"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
-        ({"nodeOverrides": {"numNodes": 2}}, "for multi-node jobs"),
-        ({"shareIdentifier": "a"}, "shareIdentifier"),
-        ({"containerOverrides": {"environment": [{"name": "AWS_BATCH_X"}]}}, "reserved"),
-        ({"containerOverrides": {"command": [""]}}, "empty"),
-        (
-            {"containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "0"}]}},
-            "GPUs",
-        ),
-        (
-            {"containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "0.5"}]}},
-            "whole",
-        ),
-        (
-            {"containerOverrides": {"environment": [{"name": "A", "value": "x" * 31_000}]}},
-            "payload",
-        ),
-    ],
-    ids=str,
+@cases(
+    ("array size", {"arrayProperties": {"size": 1}}, "array size"),
+    ("array size", {"arrayProperties": {"size": 10_001}}, "array size"),
+    ("array size", {"arrayProperties": {}}, "array size"),
+    ("legal names", {"jobName": "a b"}, "jobName"),
+    ("legal names", {"jobName": "-a"}, "jobName"),
+    ("legal names", {"jobName": "a" * 129}, "jobName"),
+    ("what is named exists", {"jobQueue": "nope"}, "not found"),
+    ("what is named exists", {"jobDefinition": "nope"}, "not found"),
+    ("what is named exists", {"jobDefinition": "d:9"}, "not found"),
+    ("retry attempts", {"retryStrategy": {"attempts": 11}}, "retry attempts"),
+    (
+        "attemptDurationSeconds",
+        {"timeout": {"attemptDurationSeconds": 59}},
+        "attemptDurationSeconds",
+    ),
+    ("service model", {"tags": {f"k{n}": "v" for n in range(51)}}, ""),
+    ("what is named exists", {"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
+    ("kinds of overrides", {"nodeOverrides": {"numNodes": 2}}, "for multi-node jobs"),
+    ("shares", {"shareIdentifier": "a"}, "shareIdentifier"),
+    (
+        "reserved variables",
+        {"containerOverrides": {"environment": [{"name": "AWS_BATCH_X"}]}},
+        "reserved",
+    ),
+    ("no empty words", {"containerOverrides": {"command": [""]}}, "empty"),
+    (
+        "GPUs",
+        {"containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "0"}]}},
+        "GPUs",
+    ),
+    (
+        "vCPUs",
+        {"containerOverrides": {"resourceRequirements": [{"type": "VCPU", "value": "0"}]}},
+        "vCPUs",
+    ),
+    ("schedulingPriority", {"schedulingPriorityOverride": 10_000}, "schedulingPriority"),
+    (
+        "resource requirements",
+        {"containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "0.5"}]}},
+        "whole",
+    ),
+    (
+        "SubmitJob payload in bytes",
+        {"containerOverrides": {"environment": [{"name": "A", "value": "x" * 31_000}]}},
+        "payload",
+    ),
 )
-def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
+def test_submit_job(world: Any, rule: str | None, change: Any, says: str) -> None:
     before = len(world.sandbox.app.batch().store.jobs)
-    assert says in refused(lambda: world.submit(**request_))
+    assert says in refused(rule, lambda: world.submit(**change))
     assert len(world.sandbox.app.batch().store.jobs) == before
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"retryStrategy": {"attempts": 0}}, "retry attempts"),
-        (
-            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6}},
-            "evaluateOnExit",
-        ),
-        ({"retryStrategy": {"evaluateOnExit": [{"action": "EXIT"}]}}, "condition"),
-        (
-            {"retryStrategy": {"evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}]}},
-            "may only end it",
-        ),
-        (
-            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
-            "RETRY, EXIT",
-        ),
-        ({"timeout": {"attemptDurationSeconds": 1}}, "attemptDurationSeconds"),
-        ({"containerProperties": {"resourceRequirements": []}}, "needs VCPU"),
-        ({"containerProperties": {"resourceRequirements": REQUIREMENTS[:1]}}, "needs MEMORY"),
-        (
-            {
-                "containerProperties": {
-                    "resourceRequirements": [
-                        REQUIREMENTS[0],
-                        {"type": "MEMORY", "value": "3"},
-                    ]
-                }
-            },
-            "memory in MiB",
-        ),
-        (
-            {"containerProperties": {"resourceRequirements": REQUIREMENTS + REQUIREMENTS[:1]}},
-            "twice",
-        ),
-        ({"containerProperties": {"jobRoleArn": "role"}}, "ARN"),
-        (
-            {"containerProperties": {"secrets": [{"name": "A", "valueFrom": "arn:x"}]}},
-            "executionRoleArn",
-        ),
-        ({"containerProperties": {"command": ["sh", "-c", "x" * 25_000]}}, "size in bytes"),
-        ({"containerProperties": {"ephemeralStorage": {"sizeInGiB": 30}}}, "for Fargate"),
-        ({"containerProperties": {"instanceType": "c6g.medium"}}, "for multinode"),
-        (
-            {"containerProperties": {"mountPoints": [{"sourceVolume": "x"}]}},
-            "no volume",
-        ),
-        (
-            {"containerProperties": {"volumes": [{"name": "x"}, {"name": "x"}]}},
-            "a name twice",
-        ),
-        (
-            {
-                "containerProperties": {
-                    "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]
-                }
-            },
-            "above its hard limit",
-        ),
-        (
-            {"containerProperties": {"linuxParameters": {"swappiness": 101}}},
-            "between 0 and 100",
-        ),
-        ({"platformCapabilities": ["FARGATE"]}, "EC2 only"),
-        (
-            {"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}},
-            "for multinode",
-        ),
-    ],
-    ids=str,
+@cases(
+    ("retry attempts", {"retryStrategy": {"attempts": 0}}, "retry attempts"),
+    (
+        "evaluateOnExit rules",
+        {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6}},
+        "evaluateOnExit",
+    ),
+    ("retry rules", {"retryStrategy": {"evaluateOnExit": [{"action": "EXIT"}]}}, "condition"),
+    (
+        "retry rules",
+        {"retryStrategy": {"evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}]}},
+        "may only end it",
+    ),
+    (
+        "service model",
+        {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
+        "RETRY, EXIT",
+    ),
+    (
+        "attemptDurationSeconds",
+        {"timeout": {"attemptDurationSeconds": 1}},
+        "attemptDurationSeconds",
+    ),
+    ("image and resources", {"containerProperties": {"resourceRequirements": []}}, "needs VCPU"),
+    (
+        "image and resources",
+        {"containerProperties": {"resourceRequirements": REQUIREMENTS[:1]}},
+        "needs MEMORY",
+    ),
+    (
+        "memory in MiB",
+        {
+            "containerProperties": {
+                "resourceRequirements": [
+                    REQUIREMENTS[0],
+                    {"type": "MEMORY", "value": "3"},
+                ]
+            }
+        },
+        "memory in MiB",
+    ),
+    (
+        "resource requirements",
+        {"containerProperties": {"resourceRequirements": REQUIREMENTS + REQUIREMENTS[:1]}},
+        "twice",
+    ),
+    ("roles are ARNs", {"containerProperties": {"jobRoleArn": "role"}}, "ARN"),
+    (
+        "secrets need a role",
+        {"containerProperties": {"secrets": [{"name": "A", "valueFrom": "arn:x"}]}},
+        "executionRoleArn",
+    ),
+    (
+        "job definition size in bytes",
+        {"containerProperties": {"command": ["sh", "-c", "x" * 25_000]}},
+        "size in bytes",
+    ),
+    ("not on EC2", {"containerProperties": {"ephemeralStorage": {"sizeInGiB": 30}}}, "for Fargate"),
+    (
+        "kinds of definitions",
+        {"containerProperties": {"instanceType": "c6g.medium"}},
+        "for multinode",
+    ),
+    (
+        "volumes",
+        {"containerProperties": {"mountPoints": [{"sourceVolume": "x"}]}},
+        "no volume",
+    ),
+    (
+        "volumes",
+        {"containerProperties": {"volumes": [{"name": "x"}, {"name": "x"}]}},
+        "a name twice",
+    ),
+    (
+        "ulimits",
+        {"containerProperties": {"ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}},
+        "above its hard limit",
+    ),
+    (
+        "swap",
+        {"containerProperties": {"linuxParameters": {"swappiness": 101}}},
+        "between 0 and 100",
+    ),
+    (None, {"platformCapabilities": ["FARGATE"]}, "but EC2"),
+    (
+        "kinds of definitions",
+        {"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}},
+        "for multinode",
+    ),
 )
-def test_register_job_definition(world: Any, changes: dict[str, Any], says: str) -> None:
-    assert says in refused(lambda: world.definition("bad", **changes))
+def test_register_job_definition(world: Any, rule: str | None, change: Any, says: str) -> None:
+    assert says in refused(rule, lambda: world.definition("bad", **change))
     assert "bad" not in world.sandbox.app.batch().store.definitions
 
 
-@proves("types exist")
-@proves("no GPU mix")
-@proves("images fit")
-@proves("retired images")
-@proves("bid is for spot")
-@proves("best fit needs a fleet role")
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"instanceTypes": ["c6g.tiny"]}, "not a valid instance type"),
-        ({"instanceTypes": ["c6g.medium", "c5.large"]}, "one architecture"),
-        ({"instanceTypes": ["g4dn.xlarge", "c5.large"]}, "can't be mixed"),
-        ({"instanceTypes": ["a1.medium"]}, "image of your own"),
-        ({"instanceTypes": ["g5g.xlarge"]}, "image of your own"),
-        ({"instanceTypes": ["p3.2xlarge"]}, "image of your own"),
-        ({"instanceTypes": ["g4dn.xlarge"]}, "ECS_AL2023_NVIDIA"),
-        ({"ec2Configuration": [{"imageType": "ECS_AL2"}]}, "no longer supported"),
-        ({"ec2Configuration": [{"imageType": "ECS_AL2023_NVIDIA"}]}, "ECS_AL2023"),
-        ({"ec2Configuration": [{"imageType": "ECS_AL2023"}] * 3}, "two items"),
-        ({"maxvCpus": 0}, "maxvCpus"),
-        ({"minvCpus": 17}, "minvCpus"),
-        ({"desiredvCpus": 17}, "desiredvCpus"),
-        ({"bidPercentage": 101}, "bidPercentage"),
-        ({"type": "EC2", "bidPercentage": 50}, "SPOT"),
-        ({"type": "EC2"}, "SPOT compute resources"),
-        ({"allocationStrategy": "BEST_FIT"}, "spotIamFleetRole"),
-        ({"type": "FARGATE"}, "FARGATE"),
-        ({"scalingPolicy": {"minScaleDownDelayMinutes": 19}}, "minScaleDownDelayMinutes"),
-        ({"subnets": []}, "subnets"),
-        ({"securityGroupIds": None}, "securityGroupIds"),
-        ({"instanceRole": None}, "instanceRole"),
-    ],
-    ids=str,
+@cases(
+    ("types exist", {"instanceTypes": ["c6g.tiny"]}, "not a valid instance type"),
+    ("one architecture", {"instanceTypes": ["c6g.medium", "c5.large"]}, "one architecture"),
+    ("no GPU mix", {"instanceTypes": ["g4dn.xlarge", "c5.large"]}, "can't be mixed"),
+    ("images fit", {"instanceTypes": ["a1.medium"]}, "image of your own"),
+    ("images fit", {"instanceTypes": ["g5g.xlarge"]}, "image of your own"),
+    ("images fit", {"instanceTypes": ["p3.2xlarge"]}, "image of your own"),
+    ("images fit", {"instanceTypes": ["g4dn.xlarge"]}, "ECS_AL2023_NVIDIA"),
+    ("retired images", {"ec2Configuration": [{"imageType": "ECS_AL2"}]}, "no longer supported"),
+    ("images fit", {"ec2Configuration": [{"imageType": "ECS_AL2023_NVIDIA"}]}, "ECS_AL2023"),
+    (
+        "items of ec2Configuration",
+        {"ec2Configuration": [{"imageType": "ECS_AL2023"}] * 3},
+        "ec2Configuration is 3",
+    ),
+    ("sizes", {"maxvCpus": 0}, "maxvCpus"),
+    ("sizes", {"minvCpus": 17}, "minvCpus"),
+    ("sizes", {"desiredvCpus": 17}, "desiredvCpus"),
+    ("bidPercentage", {"bidPercentage": 101}, "bidPercentage"),
+    ("bid is for spot", {"type": "EC2", "bidPercentage": 50}, "SPOT"),
+    ("bid is for spot", {"type": "EC2"}, "SPOT compute resources"),
+    ("best fit needs a fleet role", {"allocationStrategy": "BEST_FIT"}, "spotIamFleetRole"),
+    (None, {"type": "FARGATE"}, "FARGATE"),
+    (
+        "minScaleDownDelayMinutes",
+        {"scalingPolicy": {"minScaleDownDelayMinutes": 19}},
+        "minScaleDownDelayMinutes",
+    ),
+    ("resources", {"subnets": []}, "subnets"),
+    ("resources", {"securityGroupIds": None}, "securityGroupIds"),
+    ("resources", {"instanceRole": None}, "instanceRole"),
 )
-def test_create_compute_environment(world: Any, changes: dict[str, Any], says: str) -> None:
+def test_create_compute_environment(world: Any, rule: str | None, change: Any, says: str) -> None:
     message = refused(
+        rule,
         lambda: world.batch.create_compute_environment(
             computeEnvironmentName="bad",
             type="MANAGED",
-            computeResources=world.resources(**changes),
-        )
+            computeResources=world.resources(**change),
+        ),
     )
     assert says in message
     assert world.environment_detail("bad") is None
@@ -235,24 +251,32 @@ def test_what_aws_finds_later_makes_the_environment_invalid(
     assert says in detail["statusReason"]
 
 
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        ({"type": "UNMANAGED"}, "serviceRole"),
-        ({"type": "UNMANAGED", "serviceRole": "r", "unmanagedvCpus": -1}, "0 or more"),
-        ({"type": "UNMANAGED", "serviceRole": "r", "computeResources": {}}, "for MANAGED"),
-        ({"type": "MANAGED", "computeResources": {}, "unmanagedvCpus": 1}, "for UNMANAGED"),
-        ({"type": "MANAGED"}, "computeResources must be provided"),
-    ],
-    ids=str,
+@cases(
+    ("kinds of environments", {"type": "UNMANAGED"}, "serviceRole"),
+    (
+        "kinds of environments",
+        {"type": "UNMANAGED", "serviceRole": "r", "unmanagedvCpus": -1},
+        "0 or more",
+    ),
+    (
+        "kinds of environments",
+        {"type": "UNMANAGED", "serviceRole": "r", "computeResources": {}},
+        "for MANAGED",
+    ),
+    (
+        "kinds of environments",
+        {"type": "MANAGED", "computeResources": {}, "unmanagedvCpus": 1},
+        "for UNMANAGED",
+    ),
+    ("kinds of environments", {"type": "MANAGED"}, "computeResources must be provided"),
 )
 def test_each_kind_of_environment_has_its_members(
-    world: Any, request_: dict[str, Any], says: str
+    world: Any, rule: str | None, change: Any, says: str
 ) -> None:
-    if "computeResources" in request_:
-        request_ = request_ | {"computeResources": world.resources()}
+    if "computeResources" in change:
+        change = change | {"computeResources": world.resources()}
     message = refused(
-        lambda: world.batch.create_compute_environment(computeEnvironmentName="bad", **request_)
+        rule, lambda: world.batch.create_compute_environment(computeEnvironmentName="bad", **change)
     )
     assert says in message
 
@@ -286,103 +310,227 @@ def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
     assert world.environment_detail("shrinks")["computeResources"]["maxvCpus"] == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"priority": 1001}, "priority"),
-        ({"computeEnvironmentOrder": []}, "compute environments per job queue"),
-        (
-            {
-                "computeEnvironmentOrder": [
-                    {"order": n, "computeEnvironment": "ce"} for n in range(4)
-                ]
-            },
-            "compute environments per job queue",
-        ),
-        (
-            {"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "ce"}] * 2},
-            "an order twice",
-        ),
-        ({"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]}, "does not exist"),
-        ({"schedulingPolicyArn": "arn:x"}, "arn:x does not exist"),
-        (
-            {
-                "jobStateTimeLimitActions": [
-                    {
-                        "reason": "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
-                        "state": "RUNNABLE",
-                        "maxTimeSeconds": 599,
-                        "action": "CANCEL",
-                    }
-                ]
-            },
-            "maxTimeSeconds",
-        ),
-        (
-            {
-                "jobStateTimeLimitActions": [
-                    {
-                        "reason": "BOREDOM",
-                        "state": "RUNNABLE",
-                        "maxTimeSeconds": 600,
-                        "action": "CANCEL",
-                    }
-                ]
-            },
-            "BOREDOM",
-        ),
-    ],
-    ids=str,
+@cases(
+    ("job queue priority", {"priority": 1001}, "priority"),
+    (
+        "compute environments per job queue",
+        {"computeEnvironmentOrder": []},
+        "compute environments per job queue",
+    ),
+    (
+        "compute environments per job queue",
+        {"computeEnvironmentOrder": [{"order": n, "computeEnvironment": "ce"} for n in range(4)]},
+        "compute environments per job queue",
+    ),
+    (
+        "environments of a queue",
+        {"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "ce"}] * 2},
+        "an order twice",
+    ),
+    (
+        "what is named exists",
+        {"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]},
+        "does not exist",
+    ),
+    ("what is named exists", {"schedulingPolicyArn": "arn:x"}, "arn:x does not exist"),
+    (
+        "jobStateTimeLimitActions.maxTimeSeconds",
+        {
+            "jobStateTimeLimitActions": [
+                {
+                    "reason": "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+                    "state": "RUNNABLE",
+                    "maxTimeSeconds": 599,
+                    "action": "CANCEL",
+                }
+            ]
+        },
+        "maxTimeSeconds",
+    ),
+    (
+        "time limits",
+        {
+            "jobStateTimeLimitActions": [
+                {
+                    "reason": "BOREDOM",
+                    "state": "RUNNABLE",
+                    "maxTimeSeconds": 600,
+                    "action": "CANCEL",
+                }
+            ]
+        },
+        "BOREDOM",
+    ),
 )
-def test_create_job_queue(world: Any, changes: dict[str, Any], says: str) -> None:
+def test_create_job_queue(world: Any, rule: str | None, change: Any, says: str) -> None:
     request = {
         "jobQueueName": "bad",
         "priority": 1,
         "computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "ce"}],
-    } | changes
-    assert says in refused(lambda: world.batch.create_job_queue(**request))
+    } | change
+    assert says in refused(rule, lambda: world.batch.create_job_queue(**request))
     assert world.queue_detail("bad") is None
 
 
-def test_fifty_queues_and_fifty_environments(world: Any) -> None:
-    """Service quotas: 50 and 50 per Region; they can't be raised."""
-    store = world.sandbox.app.batch().store
-    for number in range(50 - len(store.environments)):
-        world.batch.create_compute_environment(
-            computeEnvironmentName=f"many-{number}",
-            type="MANAGED",
-            computeResources=world.resources(),
-        )
-    for number in range(50 - len(store.queues)):
-        world.batch.create_job_queue(
-            jobQueueName=f"many-{number}",
-            priority=1,
-            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "ce"}],
-        )
-    assert "50" in refused(
-        lambda: world.batch.create_compute_environment(
-            computeEnvironmentName="one-more",
-            type="MANAGED",
-            computeResources=world.resources(),
-        )
-    )
-    assert "50" in refused(
-        lambda: world.batch.create_job_queue(
-            jobQueueName="one-more",
-            priority=1,
-            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "ce"}],
-        )
-    )
-
-
+@proves("jobs per DescribeJobs call", "jobs per bulk call")
 def test_calls_with_too_many_ids(world: Any) -> None:
-    assert "DescribeJobs" in refused(lambda: world.batch.describe_jobs(jobs=["x"] * 101))
-    assert "bulk" in refused(lambda: world.batch.terminate_jobs(jobs=["x"] * 51, reason="r"))
+    ids = ["x"] * 101
+    refused("jobs per DescribeJobs call", lambda: world.batch.describe_jobs(jobs=ids))
+    assert world.batch.describe_jobs(jobs=ids[:100])["jobs"] == []
+    for call in (world.batch.terminate_jobs, world.batch.cancel_jobs):
+        refused("jobs per bulk call", lambda call=call: call(jobs=ids[:51], reason="r"))
+        assert len(call(jobs=ids[:50], reason="r")["errors"]) == 50
 
 
-def test_list_jobs_needs_one_place_to_look_and_one_filter(world: Any) -> None:
-    assert "one of jobQueue" in refused(world.batch.list_jobs)
-    filters = [{"name": "JOB_NAME", "values": ["a"]}] * 2
-    assert "one filter" in refused(lambda: world.batch.list_jobs(jobQueue="q", filters=filters))
-    assert "maxResults" in refused(lambda: world.batch.list_jobs(jobQueue="q", maxResults=1001))
-    assert "nextToken" in refused(lambda: world.batch.list_jobs(jobQueue="q", nextToken="x"))
+@proves(
+    "listing", "pages", "ListJobs maxResults", "ListJobs maxResults with a filter", "maxResults"
+)
+def test_what_lists_take(world: Any) -> None:
+    batch = world.batch
+    filters = [{"name": "JOB_NAME", "values": ["a"]}]
+    for rule, call in (
+        ("listing", batch.list_jobs),
+        ("listing", lambda: batch.list_jobs(jobQueue="q", filters=filters * 2)),
+        ("ListJobs maxResults", lambda: batch.list_jobs(jobQueue="q", maxResults=1001)),
+        (
+            "ListJobs maxResults with a filter",
+            lambda: batch.list_jobs(jobQueue="q", filters=filters, maxResults=101),
+        ),
+        ("pages", lambda: batch.list_jobs(jobQueue="q", nextToken="x")),
+        ("maxResults", lambda: batch.describe_job_definitions(maxResults=101)),
+        ("maxResults", lambda: batch.describe_job_queues(maxResults=0)),
+    ):
+        refused(rule, call)
+
+
+def test_what_is_not_here_says_so(world: Any) -> None:
+    """Never under the name of a rule of AWS."""
+    refused(
+        None,
+        lambda: world.batch.create_service_environment(
+            serviceEnvironmentName="s",
+            serviceEnvironmentType="SAGEMAKER_TRAINING",
+            capacityLimits=[{"maxCapacity": 1, "capacityUnit": "NUM_INSTANCES"}],
+        ),
+    )
+
+
+@proves("service model")
+def test_what_the_model_does_not_have(world: Any) -> None:
+    """As a client would send it that does not know the model."""
+    for body in (
+        b"no JSON",
+        b"[]",
+        b"{}",
+        b'{"jobs": "a"}',
+        b'{"jobs": [1]}',
+        b'{"jobs": ["a"], "more": 1}',
+    ):
+        answer = world.sandbox.app.batch().handle("POST", "/v1/describejobs", {}, body)
+        assert (answer.status, answer.headers["x-sandbox-rule"]) == (400, "service model")
+    answer = world.sandbox.app.batch().handle("POST", "/v1/nothing", {}, b"{}")
+    assert (answer.status, answer.headers["x-sandbox-rule"]) == (400, "service model")
+
+
+@cases(
+    ("legal names", {"name": "a b"}, "not a legal name"),
+    ("shareDecaySeconds", {"fairsharePolicy": {"shareDecaySeconds": 604_801}}, "shareDecay"),
+    ("computeReservation", {"fairsharePolicy": {"computeReservation": 100}}, "computeReservation"),
+    (
+        "shares of a scheduling policy",
+        {"fairsharePolicy": {"shareDistribution": [{"shareIdentifier": f"a{n}"} for n in range(501)]}},
+        "500",
+    ),
+    (
+        "share identifiers",
+        {"fairsharePolicy": {"shareDistribution": [{"shareIdentifier": "a-b"}]}},
+        "not legal",
+    ),
+    (
+        "share identifiers",
+        {"fairsharePolicy": {"shareDistribution": [{"shareIdentifier": "a", "weightFactor": 0.0}]}},
+        "weightFactor",
+    ),
+)  # fmt: skip
+def test_create_scheduling_policy(world: Any, rule: str | None, change: Any, says: str) -> None:
+    request = {"name": "bad"} | change
+    assert says in refused(rule, lambda: world.batch.create_scheduling_policy(**request))
+    assert world.batch.list_scheduling_policies()["schedulingPolicies"] == []
+
+
+@proves("one of a name")
+def test_a_name_is_taken_once(world: World) -> None:
+    order = [{"order": 1, "computeEnvironment": "ce"}]
+    batch = world.batch
+    arn = batch.create_scheduling_policy(name="taken")["arn"]
+    for call in (
+        lambda: batch.create_compute_environment(
+            computeEnvironmentName="ce", type="MANAGED", computeResources=world.resources()
+        ),
+        lambda: batch.create_job_queue(jobQueueName="q", priority=1, computeEnvironmentOrder=order),
+        lambda: batch.create_scheduling_policy(name="taken"),
+    ):
+        assert "already exists" in refused("one of a name", call)
+    batch.delete_scheduling_policy(arn=arn)
+
+
+@proves("legal names", "revision to deregister")
+def test_names_are_legal_and_a_revision_is_named(world: World) -> None:
+    order = [{"order": 1, "computeEnvironment": "ce"}]
+    batch = world.batch
+    for name in ("-a", "a b", "ä", "a" * 129):
+        refused("legal names", lambda name=name: world.definition(name))
+        refused(
+            "legal names",
+            lambda name=name: batch.create_job_queue(
+                jobQueueName=name, priority=1, computeEnvironmentOrder=order
+            ),
+        )
+        refused(
+            "legal names",
+            lambda name=name: batch.create_compute_environment(
+                computeEnvironmentName=name, type="MANAGED", computeResources=world.resources()
+            ),
+        )
+    refused(
+        "revision to deregister", lambda: batch.deregister_job_definition(jobDefinition="sleeper")
+    )
+
+
+@proves("service-linked for good")
+def test_the_service_linked_role_stays(world: World) -> None:
+    world.environment("linked")
+    role = "arn:aws:iam::123456789012:role/own"
+    refused(
+        "service-linked for good",
+        lambda: world.batch.update_compute_environment(
+            computeEnvironment="linked", serviceRole=role
+        ),
+    )
+
+
+@proves("tags per resource")
+def test_tags_are_counted_with_those_that_are_there(world: World) -> None:
+    arn = world.queue_detail("q")["jobQueueArn"]
+    world.batch.tag_resource(resourceArn=arn, tags={f"k{n}": "" for n in range(30)})
+    more = {f"more{n}": "" for n in range(21)}
+    refused("tags per resource", lambda: world.batch.tag_resource(resourceArn=arn, tags=more))
+    more.popitem()
+    world.batch.tag_resource(resourceArn=arn, tags=more)
+    assert len(world.batch.list_tags_for_resource(resourceArn=arn)["tags"]) == 50
+    world.batch.untag_resource(resourceArn=arn, tagKeys=[*more, *(f"k{n}" for n in range(30))])
+
+
+@proves("jobs in a queue's snapshot")
+def test_a_snapshot_shows_a_hundred(world: World) -> None:
+    world.environment("small", maxvCpus=1)
+    world.queue("small", "small")
+    array = world.submit("sleep", "60", jobQueue="small", arrayProperties={"size": 150})
+
+    def front() -> int:
+        found: Any = world.batch.get_job_queue_snapshot(jobQueue="small")
+        return len(found["frontOfQueue"]["jobs"])
+
+    until(lambda: front() == 100)
+    world.batch.terminate_job(jobId=array, reason="r")
+    world.over(array)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from sandbox.testing import running
-from tests.sandbox.batch.ruling import proves
+from tests.sandbox.batch.ruling import cases, proves, refused
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
@@ -195,44 +194,70 @@ CONTAINER = {"image": "busybox", "resourceRequirements": NEEDS}
 GROUP = {"targetNodes": "0:1", "container": CONTAINER}
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"numNodes": 0}, "nodes of a multi-node job"),
-        ({"numNodes": 1001}, "nodes of a multi-node job"),
-        ({"mainNode": 2}, "mainNode"),
-        ({"nodeRangeProperties": [GROUP] * 6}, "node groups"),
-        ({"nodeRangeProperties": [GROUP | {"targetNodes": "0"}]}, "leave out node 1"),
-        ({"nodeRangeProperties": [GROUP | {"targetNodes": "0:2"}]}, "targetNodes"),
-        ({"nodeRangeProperties": [GROUP | {"targetNodes": "all"}]}, "targetNodes"),
-        ({"nodeRangeProperties": [{"targetNodes": "0:1"}]}, "one of container and ecsProperties"),
-        (
-            {
-                "nodeRangeProperties": [
-                    GROUP | {"targetNodes": str(n), "container": CONTAINER | {"instanceType": t}}
-                    for n, t in enumerate(("c6g.medium", "c6g.large"))
+def groups(*ranges: str, types: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    """The node groups of those ranges, each with a type of its own if any are given."""
+    containers = [CONTAINER | {"instanceType": name} for name in types] or [CONTAINER] * len(ranges)
+    pairs = zip(ranges, containers, strict=True)
+    return {"nodeRangeProperties": [{"targetNodes": r, "container": c} | more for r, c in pairs]}
+
+
+@cases(
+    ("nodes of a multi-node job", {"numNodes": 0}, "nodes of a multi-node job"),
+    ("nodes of a multi-node job", {"numNodes": 1001}, "nodes of a multi-node job"),
+    ("node ranges", {"mainNode": 2}, "mainNode"),
+    ("node groups of a multi-node job", groups(*["0:1"] * 6), "node groups"),
+    ("node ranges", groups("0"), "leave out node 1"),
+    ("node ranges", groups("0:2"), "targetNodes"),
+    ("node ranges", groups("all"), "targetNodes"),
+    ("node ranges", {"nodeRangeProperties": [{"targetNodes": "0:1"}]}, "one of container and ecs"),
+    (
+        "one type for all nodes",
+        groups("0", "1", types=("c6g.medium", "c6g.large")),
+        "same instance",
+    ),
+)
+def test_what_a_definition_may_not_say(
+    world: World, rule: str | None, change: Any, says: str
+) -> None:
+    properties = {"nodes": 2, "nodeRangeProperties": [GROUP]} | change
+    assert says in refused(rule, lambda: define(world, "true", **properties))
+
+
+@cases(
+    ("kinds of overrides", {"containerOverrides": {"command": ["x"]}}, "not for multi-node"),
+    ("kinds of overrides", {"arrayProperties": {"size": 2}}, "not for multi-node"),
+    ("number of nodes", {"nodeOverrides": {"numNodes": 3}}, "a range is open"),
+    (
+        "node ranges",
+        {"nodeOverrides": {"nodePropertyOverrides": [{"targetNodes": "5"}]}},
+        "the nodes are 0:1",
+    ),
+    (
+        "kinds of overrides",
+        {
+            "nodeOverrides": {
+                "nodePropertyOverrides": [
+                    {
+                        "targetNodes": "0",
+                        "ecsPropertiesOverride": {"taskProperties": [{"containers": []}]},
+                    }
                 ]
-            },
-            "same instance type",
-        ),
-    ],
-    ids=str,
+            }
+        },
+        "with ecsProperties",
+    ),
 )
-def test_what_a_definition_may_not_say(world: World, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(ClientError, match=says):
-        define(world, "true", **({"nodes": 2, "nodeRangeProperties": [GROUP]} | changes))
-
-
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        ({"containerOverrides": {"command": ["x"]}}, "not for multi-node"),
-        ({"arrayProperties": {"size": 2}}, "not for multi-node"),
-        ({"nodeOverrides": {"numNodes": 3}}, "a range is open"),
-    ],
-    ids=str,
-)
-def test_what_a_request_may_not_say(world: World, request_: dict[str, Any], says: str) -> None:
+def test_what_a_request_may_not_say(world: World, rule: str | None, change: Any, says: str) -> None:
     definition = define(world, "true", 2, nodeRangeProperties=[GROUP])
-    with pytest.raises(ClientError, match=says):
-        submit(world, definition, **request_)
+    assert says in refused(rule, lambda: submit(world, definition, **change))
+
+
+@proves("number of nodes")
+def test_no_range_and_no_main_node_lies_behind_an_override(world: World) -> None:
+    two = groups("0:1", "2:")
+    late = define(world, "true", 3, **two)
+    main = define(world, "true", 3, mainNode=2, **groups("0:"))
+    for definition in (late, main):
+        refused(
+            "number of nodes", lambda d=definition: submit(world, d, nodeOverrides={"numNodes": 2})
+        )

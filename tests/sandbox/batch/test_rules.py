@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import time
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from sandbox.batch import rules
 from sandbox.batch.rules import RULES
-from tests.sandbox.batch.ruling import PROOFS, proves
-from tests.sandbox.batch.test_limits import refused
+from tests.sandbox.batch.ruling import LIMITS, PROOFS, proves, refused
 from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
@@ -21,8 +22,23 @@ DAY_S = 86_400
 def test_each_rule_has_a_source_and_its_test() -> None:
     for path in Path(__file__).parent.glob("test_*.py"):
         importlib.import_module(f"tests.sandbox.batch.{path.stem}")
-    assert sorted(PROOFS) == sorted(RULES)
+    assert not RULES.keys() & LIMITS.keys()
+    assert sorted(PROOFS) == sorted([*RULES, *LIMITS])
     assert all(rule.says and rule.source for rule in RULES.values())
+
+
+def test_nothing_is_refused_but_by_a_row_of_the_tables() -> None:
+    """Errors are made in the tables alone, and each rule that is named there is in one."""
+    folder = Path(rules.__file__).parent
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id == "ClientError":
+                assert path.name in {"rules.py", "limits.py"}, f"{path.name}:{node.lineno}"
+            if node.func.id == "refusal":
+                assert isinstance(node.args[0], ast.Constant)
+                assert node.args[0].value in RULES
 
 
 @proves("one architecture")
@@ -30,12 +46,14 @@ def test_a_queue_has_one_architecture(world: World) -> None:
     world.environment("x86", instanceTypes=["c5.large"])
     order = [{"order": n, "computeEnvironment": e} for n, e in enumerate(("ce", "x86"))]
     assert "one architecture" in refused(
+        "one architecture",
         lambda: world.batch.create_job_queue(
             jobQueueName="mixed", priority=1, computeEnvironmentOrder=order
-        )
+        ),
     )
     assert "one architecture" in refused(
-        lambda: world.batch.update_job_queue(jobQueue="q", computeEnvironmentOrder=order)
+        "one architecture",
+        lambda: world.batch.update_job_queue(jobQueue="q", computeEnvironmentOrder=order),
     )
 
 
@@ -61,9 +79,10 @@ def test_a_role_must_trust_its_service(world: World, member: str, service: str) 
     )
     order = [{"order": 1, "computeEnvironment": role}]
     assert "is not VALID" in refused(
+        "environments of a queue",
         lambda: world.batch.create_job_queue(
             jobQueueName="no", priority=1, computeEnvironmentOrder=order
-        )
+        ),
     )
 
 
@@ -72,9 +91,10 @@ def test_desired_vcpus_are_not_lowered(world: World) -> None:
     world.environment("desired", minvCpus=1)
     change = {"minvCpus": 0, "desiredvCpus": 0}
     assert "scaling down" in refused(
+        "no scaling down by hand",
         lambda: world.batch.update_compute_environment(
             computeEnvironment="desired", computeResources=change
-        )
+        ),
     )
 
 
@@ -144,10 +164,13 @@ def test_an_environment_without_its_profile_does_not_go(world: World) -> None:
 def test_a_policy_is_a_queues_from_the_start(world: World) -> None:
     arns = [world.batch.create_scheduling_policy(name=name)["arn"] for name in ("one", "two")]
     assert "can't get one" in refused(
-        lambda: world.batch.update_job_queue(jobQueue="q", schedulingPolicyArn=arns[0])
+        "policy from the start",
+        lambda: world.batch.update_job_queue(jobQueue="q", schedulingPolicyArn=arns[0]),
     )
     world.queue("fair", "ce", schedulingPolicyArn=arns[0])
-    assert "is used by" in refused(lambda: world.batch.delete_scheduling_policy(arn=arns[0]))
+    assert "is used by" in refused(
+        "policy from the start", lambda: world.batch.delete_scheduling_policy(arn=arns[0])
+    )
     world.batch.update_job_queue(jobQueue="fair", schedulingPolicyArn=arns[1])
     world.batch.delete_scheduling_policy(arn=arns[0])
 
@@ -156,10 +179,12 @@ def test_a_policy_is_a_queues_from_the_start(world: World) -> None:
 def test_a_share_where_there_are_shares(world: World) -> None:
     arn = world.batch.create_scheduling_policy(name="shares")["arn"]
     world.queue("shared", "ce", schedulingPolicyArn=arn)
-    assert "must be specified" in refused(lambda: world.submit("true", jobQueue="shared"))
+    assert "must be specified" in refused("shares", lambda: world.submit("true", jobQueue="shared"))
     job = world.over(world.submit("true", jobQueue="shared", shareIdentifier="a"))
     assert (job["status"], job["shareIdentifier"]) == ("SUCCEEDED", "a")
-    assert "scheduling policy" in refused(lambda: world.submit("true", shareIdentifier="a"))
+    assert "scheduling policy" in refused(
+        "shares", lambda: world.submit("true", shareIdentifier="a")
+    )
 
 
 @proves("usable memory")
@@ -186,7 +211,7 @@ def test_revisions_count_up_and_the_latest_active_one_is_meant(world: World) -> 
     assert world.over(world.submit(jobDefinition="rev"))["jobDefinition"] == second
     world.batch.deregister_job_definition(jobDefinition=second)
     assert world.over(world.submit(jobDefinition="rev"))["jobDefinition"] == first
-    assert "not ACTIVE" in refused(lambda: world.submit(jobDefinition="rev:2"))
+    assert "not ACTIVE" in refused("latest active", lambda: world.submit(jobDefinition="rev:2"))
 
 
 @proves("old overrides")
@@ -251,7 +276,8 @@ def test_inactive_revisions_vanish_after_180_days(world: World) -> None:
     world.sandbox.advance(2 * DAY_S)
     until(lambda: revisions() == [2])
     assert "not found" in refused(
-        lambda: world.batch.deregister_job_definition(jobDefinition="fades:1")
+        "what is named exists",
+        lambda: world.batch.deregister_job_definition(jobDefinition="fades:1"),
     )
     world.batch.deregister_job_definition(jobDefinition=kept)
     world.sandbox.advance(181 * DAY_S)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.batch.ruling import proves
-from tests.sandbox.batch.test_limits import refused
+from tests.sandbox.batch.ruling import cases, proves, refused
 from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
@@ -68,51 +67,67 @@ def wide(world: World) -> None:
 SIDE = {"essential": False}
 
 
-@pytest.mark.parametrize(
-    ("containers", "task", "says"),
-    [
-        ([], {}, "containers of a task"),
-        ([container(f"c{n}") for n in range(11)], {}, "containers of a task"),
-        ([container("a"), container("a")], {}, "a name of its own"),
-        ([container("a b")], {}, "not legal"),
-        ([container("a", **SIDE)], {}, "at least one container must be essential"),
-        ([container("a", **after("b", "START"))], {}, "'b', which is not there"),
-        ([container("a"), container("b", **after("a", "HEALTHY"))], {}, "START, COMPLETE, SUCCESS"),
-        ([container("a"), container("b", **after("a", "COMPLETE"))], {}, "essential container a"),
-        ([container("a", **after("a", "START"))], {}, "depend on each other"),
-        (
-            [container("a", **after("b", "START")), container("b", **after("a", "START"))],
-            {},
-            "a, b depend on each other",
-        ),
-        ([container("a", resourceRequirements=[])], {}, "needs VCPU"),
-        ([container("a", stopTimeout=1)], {}, "stopTimeout is 1"),
-        ([container("a")], {"ipcMode": "shared"}, "ipcMode"),
-        ([container("a")], {"ephemeralStorage": {"sizeInGiB": 30}}, "not for EC2"),
-        ([container("a", secrets=[{"name": "S", "valueFrom": "arn:x"}])], {}, "executionRoleArn"),
-        ([container("a", mountPoints=[{"sourceVolume": "v"}])], {}, "no volume"),
-    ],
-    ids=str,
+@cases(
+    ("containers per task", ([], {}), "containers per task"),
+    ("containers per task", ([container(f"c{n}") for n in range(11)], {}), "is 11"),
+    ("containers of a task", ([container("a"), container("a")], {}), "a name of its own"),
+    ("containers of a task", ([container("a b")], {}), "not legal"),
+    ("containers of a task", ([container("a", **SIDE)], {}), "one container must be essential"),
+    ("order of containers", ([container("a", **after("b", "START"))], {}), "which is not there"),
+    (
+        "order of containers",
+        ([container("a"), container("b", **after("a", "HEALTHY"))], {}),
+        "START, COMPLETE, SUCCESS",
+    ),
+    (
+        "order of containers",
+        ([container("a"), container("b", **after("a", "COMPLETE"))], {}),
+        "essential container a",
+    ),
+    ("order of containers", ([container("a", **after("a", "START"))], {}), "depend on each other"),
+    (
+        "order of containers",
+        ([container("a", **after("b", "START")), container("b", **after("a", "START"))], {}),
+        "a, b depend on each other",
+    ),
+    ("image and resources", ([container("a", resourceRequirements=[])], {}), "needs VCPU"),
+    ("image and resources", ([container("a", image="")], {}), "image must be provided"),
+    ("startTimeout and stopTimeout", ([container("a", stopTimeout=1)], {}), "stopTimeout is 1"),
+    ("modes", ([container("a")], {"ipcMode": "shared"}), "ipcMode"),
+    ("modes", ([container("a")], {"pidMode": "shared"}), "pidMode"),
+    ("not on EC2", ([container("a")], {"ephemeralStorage": {"sizeInGiB": 30}}), "not for EC2"),
+    (
+        "secrets need a role",
+        ([container("a", secrets=[{"name": "S", "valueFrom": "arn:x"}])], {}),
+        "executionRoleArn",
+    ),
+    ("volumes", ([container("a", mountPoints=[{"sourceVolume": "v"}])], {}), "no volume"),
 )
 def test_definitions_that_aws_refuses(
-    world: World, containers: list[Any], task: dict[str, Any], says: str
+    world: World, rule: str | None, change: tuple[list[Any], dict[str, Any]], says: str
 ) -> None:
-    assert says in refused(lambda: register(world, *containers, name="bad", **task))
+    containers, task = change
+    assert says in refused(rule, lambda: register(world, *containers, name="bad", **task))
     assert "bad" not in world.sandbox.app.batch().store.definitions
 
 
+@proves("tasks of ecsProperties", "kinds of definitions")
 def test_a_definition_has_one_task_and_one_kind_of_properties(world: World) -> None:
     task = {"containers": [container("a")]}
     for tasks in ([], [task, task]):
         assert "tasks of ecsProperties" in refused(
+            "tasks of ecsProperties",
             lambda tasks=tasks: world.batch.register_job_definition(
                 jobDefinitionName="bad", type="container", ecsProperties={"taskProperties": tasks}
-            )
+            ),
         )
     both = {"ecsProperties": {"taskProperties": [task]}}
-    assert "exclude each other" in refused(lambda: world.definition("bad", **both))
+    assert "exclude each other" in refused(
+        "kinds of definitions", lambda: world.definition("bad", **both)
+    )
 
 
+@proves("kinds of overrides", "reserved variables")
 def test_overrides_are_of_the_definitions_kind_and_name_its_containers(world: World) -> None:
     definition = register(world, container("a"))
 
@@ -122,12 +137,19 @@ def test_overrides_are_of_the_definitions_kind_and_name_its_containers(world: Wo
     def override(*containers: Any) -> dict[str, Any]:
         return {"taskProperties": [{"containers": list(containers)}]}
 
-    assert "containerProperties" in refused(lambda: submit(containerOverrides={"command": ["x"]}))
-    assert "'b'" in refused(lambda: submit(ecsPropertiesOverride=override({"name": "b"})))
+    assert "containerProperties" in refused(
+        "kinds of overrides", lambda: submit(containerOverrides={"command": ["x"]})
+    )
+    assert "'b'" in refused(
+        "kinds of overrides", lambda: submit(ecsPropertiesOverride=override({"name": "b"}))
+    )
     reserved = {"name": "a", "environment": [{"name": "AWS_BATCH_X", "value": "1"}]}
-    assert "reserved" in refused(lambda: submit(ecsPropertiesOverride=override(reserved)))
+    assert "reserved" in refused(
+        "reserved variables", lambda: submit(ecsPropertiesOverride=override(reserved))
+    )
     assert "ecsProperties" in refused(
-        lambda: world.submit(ecsPropertiesOverride=override({"name": "default"}))
+        "kinds of overrides",
+        lambda: world.submit(ecsPropertiesOverride=override({"name": "default"})),
     )
 
 
