@@ -108,6 +108,8 @@ def why_not_on_batch(instance_type: InstanceType) -> str | None:
     """Why Batch does not take this type, whatever its image; None if it does."""
     if instance_type.arch.endswith("_mac"):
         return "it is a Mac, and Batch runs Linux containers"
+    if _BURSTABLE.fullmatch(instance_type.family):
+        return "Batch takes no burstable types"
     return _NOT_ON_BATCH.get(instance_type.family)
 
 
@@ -127,9 +129,8 @@ def why_own_image(instance_type: InstanceType) -> str | None:
 
 
 # CreateComputeEnvironment answers with "Instance type can only be one of", and a list of the rest.
-_NOT_ON_BATCH = dict.fromkeys(
-    ("t1", "t2", "t3", "t3a", "t4g"), "Batch takes no burstable types"
-) | dict.fromkeys(("c1", "m1", "m2"), "Batch takes no types of the first generation")
+_BURSTABLE = re.compile("t[0-9]+[a-z]*")
+_NOT_ON_BATCH = dict.fromkeys(("c1", "m1", "m2"), "Batch takes no types of the first generation")
 _NO_BATCH_IMAGE = {
     # Batch API reference, Ec2Configuration: ECS_AL2023 without A1, ECS_AL2023_NVIDIA for other
     # than Graviton and without p3 and g3.

@@ -313,6 +313,9 @@ def _log_names(running: Running, part: Part) -> tuple[str, str]:
 def _words(running: Running, ending: Ending) -> tuple[str, str | None, int | None]:
     """The status reason, the deciding container's reason and its exit code, as AWS words them."""
     part, outcome = running.parts[ending.decisive], ending.outcomes[ending.decisive]
+    fault = _job_fault(running.job)
+    if fault:
+        return fault, None, None
     end = _end_of(running, part, outcome)
     reason, exit_code = end.get("reason"), end.get("exitCode")
     if outcome.fault:

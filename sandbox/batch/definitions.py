@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from sandbox.batch import limits, nodes, tasks
-from sandbox.batch.paging import paged
+from sandbox.batch.paging import paged, refuse_both
 from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Store
 
@@ -66,6 +66,7 @@ def deregister(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, 
 
 def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeJobDefinitions, by list, name and status, in pages."""
+    refuse_both(request, "jobDefinitions")
     if request.get("jobDefinitions"):
         wanted = map(store.find_definition, request["jobDefinitions"])
         found = [definition for definition in wanted if definition]
@@ -89,9 +90,14 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 
 def check_retry(strategy: dict[str, Any] | None) -> None:
     """Raises ClientError for a retryStrategy that AWS refuses."""
-    if not strategy:
+    if strategy is None:
         return
-    limits.ATTEMPTS.check(strategy.get("attempts", 1))
+    if "attempts" not in strategy:
+        raise refusal(
+            "attempts given",
+            "Error executing request, Exception : RetryAttempts must be provided with retry strategy",
+        )
+    limits.ATTEMPTS.check(strategy["attempts"])
     rules = strategy.get("evaluateOnExit", [])
     limits.EVALUATE_ON_EXIT.check(len(rules))
     for rule in rules:

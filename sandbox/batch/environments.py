@@ -7,7 +7,7 @@ from typing import Any
 
 from sandbox.batch import limits
 from sandbox.batch.instances import InstanceType, expand, is_arm
-from sandbox.batch.paging import paged
+from sandbox.batch.paging import paged, refuse_both
 from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Resource, Store, new_id
 
@@ -23,6 +23,9 @@ Updating compute environments)."""
 SCALING_MEMBERS = frozenset({"minvCpus", "maxvCpus", "desiredvCpus"})
 """What can be updated in place whatever the strategy."""
 _SPOT_STRATEGIES = frozenset({"SPOT_CAPACITY_OPTIMIZED", "SPOT_PRICE_CAPACITY_OPTIMIZED"})
+_NOT_ON_BATCH = re.compile("t[0-9]+[a-z]*|c1|m1|m2")
+"""Families that CreateComputeEnvironment refuses: burstable ones, and some of the first generation."""
+_SOME_TYPES = "optimal, c6g, c6g.large, m6g, m6g.large"
 _NO_BATCH_IMAGE = {
     "a1": "Amazon Linux 2023 does not run on A1",
     "g5g": "there is no ARM image with NVIDIA drivers",
@@ -75,6 +78,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 
 def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeComputeEnvironments: those asked for that exist, or all."""
+    refuse_both(request, "computeEnvironments")
     wanted = request.get("computeEnvironments")
     found = (
         [e for e in map(store.environment, wanted) if e]
@@ -92,6 +96,11 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateComputeEnvironment, within what AWS lets be changed in place."""
     environment = store.existing_environment(request["computeEnvironment"])
     _refuse_while_changing(environment)
+    if not set(request) - {"computeEnvironment"}:
+        raise refusal(
+            "something to update",
+            "One of [state | compute-resources | service-role | unmanaged-vcpus] is required.",
+        )
     if request.get("ecsSettings") is not None:
         raise unsupported("ecsSettings of compute environments")
     detail = environment.detail
@@ -259,12 +268,7 @@ def _check_resources(resources: dict[str, Any]) -> None:
     spot = resources["type"] == "SPOT"
     if resources["type"] not in {"EC2", "SPOT"}:
         raise unsupported(f"compute resources of type {resources['type']}")
-    needed = ["instanceTypes", "subnets", "instanceRole"]
-    if not resources.get("launchTemplate"):  # which may have the security groups
-        needed.append("securityGroupIds")
-    for member in needed:
-        if not resources.get(member):
-            raise refusal("resources", f"computeResources.{member} must be provided")
+    _check_members(resources)
     _check_vcpus(resources)
     if "bidPercentage" in resources:
         if not spot:
@@ -283,6 +287,18 @@ def _check_resources(resources: dict[str, Any]) -> None:
     _check_types(resources)
 
 
+def _check_members(resources: dict[str, Any]) -> None:
+    for member, words in (("instanceRole", "Instance role"), ("minvCpus", "Resource minvCpus")):
+        if resources.get(member) is None:
+            raise refusal("resources", f"Error executing request, Exception : {words} is required.")
+    needed = ["instanceTypes", "subnets"]
+    if not resources.get("launchTemplate"):  # which may have the security groups
+        needed.append("securityGroupIds")
+    for member in needed:
+        if not resources.get(member):
+            raise refusal("resources", f"computeResources.{member} must be provided")
+
+
 def _check_vcpus(resources: dict[str, Any]) -> None:
     """The sizes, and how they may change by themselves."""
     if resources.get("managedInstancesProvider") is not None:
@@ -290,7 +306,7 @@ def _check_vcpus(resources: dict[str, Any]) -> None:
     delay = resources.get("scalingPolicy", {}).get("minScaleDownDelayMinutes", 0)
     if delay:
         limits.SCALE_DOWN_DELAY_MINUTES.check(delay)
-    low, high = resources.get("minvCpus", 0), resources["maxvCpus"]
+    low, high = resources["minvCpus"], resources["maxvCpus"]
     if not 0 <= low <= high or high < 1:
         raise refusal("sizes", f"minvCpus {low} must be between 0 and maxvCpus {high}")
     desired = resources.get("desiredvCpus")
@@ -304,6 +320,8 @@ def _check_types(resources: dict[str, Any]) -> None:
     own_image = resources.get("imageId") or any(c.get("imageIdOverride") for c in configurations)
     for name in resources["instanceTypes"]:
         family = name.partition(".")[0]
+        if _NOT_ON_BATCH.fullmatch(family):
+            raise refusal("types of Batch", f"Instance type can only be one of [{_SOME_TYPES}, …]")
         if family in _NO_BATCH_IMAGE and not own_image:
             raise refusal(
                 "images fit", f"{name} needs an image of your own: {_NO_BATCH_IMAGE[family]}"

@@ -299,16 +299,27 @@ def _merge_container(
 
 
 def _refer(argument: str, parameters: dict[str, str]) -> str:
-    """`Ref::name` is the parameter of that name (User Guide, Job definition parameters)."""
-    if argument.startswith("Ref::"):
-        return parameters.get(argument.removeprefix("Ref::"), argument)
-    return argument
+    """`Ref::name` is the parameter of that name (User Guide, Job definition parameters).
+
+    Raises ClientError where there is none.
+    """
+    if not argument.startswith("Ref::"):
+        return argument
+    name = argument.removeprefix("Ref::")
+    if name not in parameters:
+        raise refusal(
+            "parameters", f"Unable to substitute value. No parameter found for reference {name}"
+        )
+    return parameters[name]
 
 
 def _check_request(request: dict[str, Any]) -> None:
     limits.PAYLOAD_BYTES.check(len(json.dumps(request, separators=(",", ":")).encode()))
     if not re.fullmatch(limits.NAME, request["jobName"]):
-        raise refusal("legal names", f"jobName {request['jobName']!r} is not a legal name")
+        raise refusal(
+            "legal names",
+            "Error executing request, Exception : Job name should match valid pattern",
+        )
     for member in _UNSUPPORTED:
         if request.get(member) is not None:
             raise unsupported(f"{member} of jobs")

@@ -8,6 +8,16 @@ from sandbox.batch import limits
 from sandbox.batch.rules import refusal
 
 
+def refuse_both(request: dict[str, Any], named: str) -> None:
+    """Raises ClientError where things are named, and yet a page of so many is asked for."""
+    if request.get(named) and "maxResults" in request:
+        raise refusal(
+            "pages",
+            f"Error executing request, Exception : {named[0].upper()}{named[1:]} and MaxResults "
+            "cannot both be set",
+        )
+
+
 def paged(
     items: list[Any], request: dict[str, Any], limit: limits.Limit
 ) -> tuple[list[Any], str | None]:

@@ -8,7 +8,7 @@ from typing import Any
 from sandbox.batch import limits
 from sandbox.batch.environments import instance_types
 from sandbox.batch.instances import is_arm
-from sandbox.batch.paging import paged
+from sandbox.batch.paging import paged, refuse_both
 from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.shares import existing as existing_policy
 from sandbox.batch.store import Resource, Store
@@ -54,6 +54,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
 
 def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeJobQueues: those asked for that exist, or all."""
+    refuse_both(request, "jobQueues")
     wanted = request.get("jobQueues")
     found = [q for q in map(store.queue, wanted) if q] if wanted else list(store.queues.values())
     page, token = paged(found, request, limits.DESCRIBE_PAGE)

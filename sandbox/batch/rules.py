@@ -38,8 +38,8 @@ RULES: Mapping[str, Rule] = {
         "API Reference, Errors, ClientException",
     ),
     "pages": Rule(
-        "a page's token is one that the page before has given",
-        "API Reference, DescribeJobDefinitions, nextToken",
+        "a page's token is one that the page before has given; what is named comes in no pages",
+        "API Reference, DescribeJobDefinitions, nextToken; seen: k1LoW/awspec#563",
     ),
     # compute environments
     "kinds of environments": Rule(
@@ -47,13 +47,17 @@ RULES: Mapping[str, Rule] = {
         "API Reference, CreateComputeEnvironment",
     ),
     "resources": Rule(
-        "EC2 and SPOT need types, subnets, an instance profile, and security groups unless a launch "
-        "template may have them",
-        "API Reference, ComputeResource",
+        "EC2 and SPOT need types, subnets, minvCpus, an instance profile, and security groups unless a "
+        "launch template may have them",
+        "API Reference, ComputeResource; seen: the provider sends minvCpus 0 where none is given",
     ),
     "sizes": Rule(
         "minvCpus, desiredvCpus and maxvCpus are in this order, maxvCpus 1 at least",
         "API Reference, ComputeResource",
+    ),
+    "something to update": Rule(
+        "an update says what is to change",
+        "seen: hashicorp/terraform-provider-aws#43969",
     ),
     "service-linked for good": Rule(
         "the service-linked role can't be replaced by another",
@@ -61,6 +65,10 @@ RULES: Mapping[str, Rule] = {
     ),
     "types exist": Rule(
         "instance types and families must exist", "API Reference, ComputeResource, instanceTypes"
+    ),
+    "types of Batch": Rule(
+        "burstable types and some of the first generation are none",
+        "seen: CreateComputeEnvironment's answer, Instance type can only be one of",
     ),
     "one architecture": Rule(
         "x86-64 and ARM types don't share an environment, nor the environments of a queue",
@@ -167,6 +175,10 @@ RULES: Mapping[str, Rule] = {
         "a rule of evaluateOnExit has a condition, * at the end of a pattern alone, and RETRY or EXIT",
         "API Reference, EvaluateOnExit",
     ),
+    "attempts given": Rule(
+        "a retry strategy says how many attempts there are",
+        "seen: the provider's TestAccBatchJobDefinition_emptyRetryStrategy; apache/airflow#35789",
+    ),
     "reserved variables": Rule(
         "variables that begin with AWS_BATCH are AWS's own",
         "API Reference, ContainerProperties, environment",
@@ -209,6 +221,10 @@ RULES: Mapping[str, Rule] = {
     "kinds of overrides": Rule(
         "overrides are of the definition's kind, and name containers that it has",
         "API Reference, SubmitJob, NodePropertyOverride, TaskPropertiesOverride",
+    ),
+    "parameters": Rule(
+        "each Ref::name of a command has a parameter of that name",
+        "User Guide, Job definition parameters, parameters",
     ),
     "dependencies": Rule(
         "SEQUENTIAL and N_TO_N are for arrays; SEQUENTIAL names no job, N_TO_N an array of the same "

@@ -92,7 +92,8 @@ def check_job(queue: Resource, request: dict[str, Any]) -> None:
     elif share or request.get("schedulingPriorityOverride") is not None:
         raise refusal(
             "shares",
-            "shareIdentifier and schedulingPriorityOverride are for queues with a scheduling policy",
+            "Job with shareIdentifier or schedulingPriority can only be submitted to job queue with "
+            "fair share scheduling policy.",
         )
 
 

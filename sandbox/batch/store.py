@@ -331,7 +331,13 @@ class Store:
         """
         found = self.find_definition(name_or_arn)
         if found is None:
-            raise refusal("what is named exists", f"JobDefinition {name_or_arn} not found")
+            bare = not set(name_or_arn) & set("/:")
+            missing = (
+                f"JobDefinition name {name_or_arn} does not exist or is not in ACTIVE status"
+                if bare
+                else f"JobDefinition {name_or_arn} not found."
+            )
+            raise refusal("what is named exists", missing)
         return found
 
 

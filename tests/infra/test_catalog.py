@@ -99,7 +99,7 @@ def test_families_that_batch_does_not_take() -> None:
     """Those with CPU credits, and those that start no image of today."""
     never = {t.family for t in CATALOG.values() if why_not_on_batch(t)}
     assert never == {
-        *("t1", "t2", "t3", "t3a", "t4g"),
+        *("t1", "t2", "t3", "t3a", "t4g", "t8i"),
         *("c1", "m1", "m2"),
         *(family for family in {t.family for t in CATALOG.values()} if family.startswith("mac")),
     }

@@ -56,6 +56,7 @@ def environment(sandbox: Running) -> str:
         tags={"stack": "rl", "queue": "c6g-medium"},
         computeResources={
             "type": "EC2",
+            "minvCpus": 0,
             "maxvCpus": 4,
             "instanceTypes": ["c6g.medium"],
             "subnets": [ec2.describe_subnets()["Subnets"][0]["SubnetId"]],

@@ -57,6 +57,7 @@ class World:
         whole = {
             "type": "SPOT",
             "allocationStrategy": "SPOT_PRICE_CAPACITY_OPTIMIZED",
+            "minvCpus": 0,
             "maxvCpus": 16,
             "instanceTypes": ["c6g.medium"],
             "subnets": [self.subnet],

@@ -35,6 +35,8 @@ _ALWAYS_IN_PLACE = frozenset({"desiredVcpus", "maxVcpus", "minVcpus"})
 _NEVER_IN_PLACE = frozenset({"placementGroup", "spotIamFleetRole"})
 _LISTS_OF_FIXED_LENGTH = frozenset({"ec2Configurations", "launchTemplate"})
 """To have one or to have none is another environment, whatever is in it."""
+_ON_EC2 = frozenset({"EC2", "SPOT"})
+"""Compute resources for which the provider sends minvCpus when none is given."""
 _SETS = frozenset({"instanceTypes", "securityGroupIds", "subnets"})
 _IF_REMOVED: dict[str, Any] = {
     "bidPercentage": 0,
@@ -120,7 +122,8 @@ class ComputeEnvironment(Kind):
         if inputs.get("serviceRole"):
             optional["serviceRole"] = inputs["serviceRole"]
         if inputs.get("computeResources"):
-            optional["computeResources"] = _to_batch(inputs["computeResources"])
+            needed = {"minvCpus": 0} if inputs["computeResources"].get("type") in _ON_EC2 else {}
+            optional["computeResources"] = needed | _to_batch(inputs["computeResources"])
         cloud.client("batch").create_compute_environment(
             computeEnvironmentName=name,
             type=inputs["type"],

@@ -52,7 +52,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("UpdateJobQueue", {"jobQueue": "q2", "state": "DISABLED"}),
     ("UpdateJobQueue", {"jobQueue": "q", "jobStateTimeLimitActions": [ACTION]}),
     ("DeleteJobQueue", {"jobQueue": "q2"}),
-    ("DescribeJobQueues", {"jobQueues": ["q"], "maxResults": 1}),
+    ("DescribeJobQueues", {"maxResults": 1}),
     ("GetJobQueueSnapshot", {"jobQueue": "q"}),
     ("DescribeComputeEnvironments", {"maxResults": 1, "nextToken": "1"}),
     ("UpdateComputeEnvironment", {"computeEnvironment": "ce2", "state": "DISABLED"}),

@@ -236,7 +236,7 @@ def test_overrides_that_ecs_refuses_fail_the_job_after_it_was_taken(world: Any) 
     overrides = {"environment": [{"name": "A", "value": "x" * 8192}]}
     job = world.over(world.submit(containerOverrides=overrides))
     assert job["status"] == "FAILED"
-    assert "8192" in job["container"]["reason"]
+    assert job["statusReason"] == "Container Overrides length must be at most 8192"
 
 
 @proves("stuck")

@@ -31,11 +31,15 @@ REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100
     ("array size", {"arrayProperties": {"size": 1}}, "array size"),
     ("array size", {"arrayProperties": {"size": 10_001}}, "array size"),
     ("array size", {"arrayProperties": {}}, "array size"),
-    ("legal names", {"jobName": "a b"}, "jobName"),
-    ("legal names", {"jobName": "-a"}, "jobName"),
-    ("legal names", {"jobName": "a" * 129}, "jobName"),
+    ("legal names", {"jobName": "a b"}, "Job name should match valid pattern"),
+    ("legal names", {"jobName": "-a"}, "Job name"),
+    ("legal names", {"jobName": "a" * 129}, "Job name"),
     ("what is named exists", {"jobQueue": "nope"}, "not found"),
-    ("what is named exists", {"jobDefinition": "nope"}, "not found"),
+    (
+        "what is named exists",
+        {"jobDefinition": "nope"},
+        "name nope does not exist or is not in ACTIVE",
+    ),
     ("what is named exists", {"jobDefinition": "d:9"}, "not found"),
     ("retry attempts", {"retryStrategy": {"attempts": 11}}, "retry attempts"),
     (
@@ -46,7 +50,9 @@ REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100
     ("service model", {"tags": {f"k{n}": "v" for n in range(51)}}, ""),
     ("what is named exists", {"dependsOn": [{"jobId": "nope"}]}, "does not exist"),
     ("kinds of overrides", {"nodeOverrides": {"numNodes": 2}}, "for multi-node jobs"),
-    ("shares", {"shareIdentifier": "a"}, "shareIdentifier"),
+    ("shares", {"shareIdentifier": "a"}, "with fair share scheduling policy"),
+    ("attempts given", {"retryStrategy": {}}, "RetryAttempts must be provided with retry strategy"),
+    ("parameters", {"containerOverrides": {"command": ["echo", "Ref::x"]}}, "reference x"),
     (
         "reserved variables",
         {"containerOverrides": {"environment": [{"name": "AWS_BATCH_X"}]}},
@@ -85,18 +91,32 @@ def test_submit_job(world: Any, rule: str | None, change: Any, says: str) -> Non
     ("retry attempts", {"retryStrategy": {"attempts": 0}}, "retry attempts"),
     (
         "evaluateOnExit rules",
-        {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6}},
+        {
+            "retryStrategy": {
+                "attempts": 1,
+                "evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6,
+            }
+        },
         "evaluateOnExit",
     ),
-    ("retry rules", {"retryStrategy": {"evaluateOnExit": [{"action": "EXIT"}]}}, "condition"),
     (
         "retry rules",
-        {"retryStrategy": {"evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}]}},
+        {"retryStrategy": {"attempts": 1, "evaluateOnExit": [{"action": "EXIT"}]}},
+        "condition",
+    ),
+    (
+        "retry rules",
+        {
+            "retryStrategy": {
+                "attempts": 1,
+                "evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}],
+            }
+        },
         "may only end it",
     ),
     (
         "service model",
-        {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
+        {"retryStrategy": {"attempts": 1, "evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
         "RETRY, EXIT",
     ),
     (
@@ -178,6 +198,9 @@ def test_register_job_definition(world: Any, rule: str | None, change: Any, says
 
 @cases(
     ("types exist", {"instanceTypes": ["c6g.tiny"]}, "not a valid instance type"),
+    ("types of Batch", {"instanceTypes": ["t3.large"]}, "Instance type can only be one of"),
+    ("types of Batch", {"instanceTypes": ["t4g"]}, "Instance type can only be one of"),
+    ("types of Batch", {"instanceTypes": ["m1.small"]}, "Instance type can only be one of"),
     ("one architecture", {"instanceTypes": ["c6g.medium", "c5.large"]}, "one architecture"),
     ("no GPU mix", {"instanceTypes": ["g4dn.xlarge", "c5.large"]}, "can't be mixed"),
     ("images fit", {"instanceTypes": ["a1.medium"]}, "image of your own"),
@@ -206,7 +229,8 @@ def test_register_job_definition(world: Any, rule: str | None, change: Any, says
     ),
     ("resources", {"subnets": []}, "subnets"),
     ("resources", {"securityGroupIds": None}, "securityGroupIds"),
-    ("resources", {"instanceRole": None}, "instanceRole"),
+    ("resources", {"instanceRole": None}, "Instance role is required"),
+    ("resources", {"minvCpus": None}, "Resource minvCpus is required"),
 )
 def test_create_compute_environment(world: Any, rule: str | None, change: Any, says: str) -> None:
     message = refused(
@@ -399,6 +423,12 @@ def test_what_lists_take(world: Any) -> None:
         ("pages", lambda: batch.list_jobs(jobQueue="q", nextToken="x")),
         ("maxResults", lambda: batch.describe_job_definitions(maxResults=101)),
         ("maxResults", lambda: batch.describe_job_queues(maxResults=0)),
+        ("pages", lambda: batch.describe_job_queues(jobQueues=["q"], maxResults=1)),
+        ("pages", lambda: batch.describe_job_definitions(jobDefinitions=["d:1"], maxResults=1)),
+        (
+            "pages",
+            lambda: batch.describe_compute_environments(computeEnvironments=["ce"], maxResults=1),
+        ),
     ):
         refused(rule, call)
 
@@ -494,6 +524,14 @@ def test_names_are_legal_and_a_revision_is_named(world: World) -> None:
         )
     refused(
         "revision to deregister", lambda: batch.deregister_job_definition(jobDefinition="sleeper")
+    )
+
+
+@proves("something to update")
+def test_an_update_says_what_is_to_change(world: World) -> None:
+    refused(
+        "something to update",
+        lambda: world.batch.update_compute_environment(computeEnvironment="ce"),
     )
 
 

@@ -35,8 +35,8 @@ def turn(waiting: list[Job], use: dict[str, int], policy: dict[str, Any] = WEIGH
     [
         (FAIR, {}, "shareIdentifier must be specified"),
         (FAIR, {"shareIdentifier": "a-b"}, "letters and digits"),
-        (PLAIN, {"shareIdentifier": "a"}, "for queues with a scheduling policy"),
-        (PLAIN, {"schedulingPriorityOverride": 1}, "for queues with a scheduling policy"),
+        (PLAIN, {"shareIdentifier": "a"}, "with fair share scheduling policy"),
+        (PLAIN, {"schedulingPriorityOverride": 1}, "with fair share scheduling policy"),
     ],
 )
 def test_what_is_refused(queue: Resource, request_: dict[str, Any], told: str) -> None:

@@ -59,6 +59,7 @@ class Ground:
                 type="MANAGED",
                 computeResources={
                     "type": "EC2",
+                    "minvCpus": 0,
                     "maxvCpus": 4,
                     "instanceTypes": ["c5a.large"],
                     "subnets": self.subnets,
