@@ -18,6 +18,7 @@ from submit.nearest import did_you_mean
 VERBS = {
     "run": "Submit an experiment: a command over a grid of parameters and seeds.",
     "status": "Show how experiments stand.",
+    "watch": "Follow an experiment to its end.",
     "logs": "Show what runs have printed.",
     "results": "Show the metrics that runs have printed, and their mean over the seeds.",
     "wait": "Wait until experiments are over.",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from submit.cancelling import Stopped
     from submit.progress import Progress
     from submit.records import Kept
+    from submit.runs import Selection
 
 
 @click.command("cancel")
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
 def command(experiments: tuple[str, ...], yes: bool, as_json: bool, **given: Any) -> int:  # noqa: FBT001 # click passes by name
     """Stop experiments, or some of their runs: what waits never starts, what runs is ended.
 
-    What others have sent is left alone.
+    Without an experiment, --run, --seed and --where choose from all that goes on. What others have
+    sent is left alone.
     """
-    mine = given.pop("mine")
     wanted = selection(given["runs"], given["seeds"], given["wheres"])
+    # A choice of runs without an experiment is one among all of them.
+    mine = given.pop("mine") or (not experiments and any(given.values()))
     with api.Session() as session:
         found = _meant(session, experiments, mine=mine)
+        if mine and any(given.values()):
+            found = _having(found, wanted)
         now = api.poll(session, found)
         going = [one for one in now if not one.is_stuck]
         more = mine or _is_more_than_named(session, experiments, found)
@@ -64,6 +69,24 @@ def _meant(session: api.Session, references: tuple[str, ...], *, mine: bool) -> 
         return list({(one.scope, one.id): one for one in found}.values())
     kept = api.experiments(session)
     return [one.kept for one in api.known(session, kept) if not one.is_over]
+
+
+def _having(experiments: list[Kept], wanted: Selection) -> list[Kept]:
+    """Those of the experiments that have such runs. Raises WrongUse when none of them has."""
+    refusals = [_refusal(one, wanted) for one in experiments]
+    having = [one for one, err in zip(experiments, refusals, strict=True) if err is None]
+    told = [err for err in refusals if err]
+    if told and not having:  # the nearest miss tells most
+        raise min(told, key=lambda err: err.slug == "no-such-parameter")
+    return having
+
+
+def _refusal(experiment: Kept, wanted: Selection) -> WrongUse | None:
+    try:
+        api.check_selection(experiment, wanted)
+    except WrongUse as err:
+        return err
+    return None
 
 
 def _is_more_than_named(

@@ -1,4 +1,4 @@
-"""Follows an experiment to its end: `submit run --watch`, `submit status --watch`."""
+"""submit watch; also at the end of `submit run --watch` and before `submit status --watch`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from submit import api
+from submit.commands.options import complete_experiment
 from submit.commands.status import exit_code, tell_end, took
 from submit.commands.text import INTERRUPTED, counts_text, progress_text, say
 from submit.errors import ServiceFailed
@@ -19,6 +20,20 @@ from submit.states import OVER
 if TYPE_CHECKING:
     from submit.progress import Progress
     from submit.records import Kept
+
+
+@click.command("watch")
+@click.argument(
+    "experiment", metavar="[EXPERIMENT]", default="latest", shell_complete=complete_experiment
+)
+def command(experiment: str) -> int:
+    """Follow an experiment to its end: the latest, or the one of that id or name.
+
+    Runs that lose their spot machines too often go on to the experiment's fallback meanwhile. Exits
+    with 1 when runs have failed.
+    """
+    with api.Session() as session:
+        return watch(session, api.find(session, experiment))
 
 
 def watch(session: api.Session, kept: Kept, left: str = "", *, quiet: bool = False) -> int:

@@ -599,6 +599,33 @@ def test_cancel_asks_for_more_than_was_named(submit: Terminal) -> None:
     assert submit.backend.jobs["job-1"].over
 
 
+def test_cancel_chooses_from_all_that_goes_on(submit: Terminal) -> None:
+    """Experiments that have no such runs are left alone."""
+    for env_ids in ("Pong,Breakout", "Breakout", "Pong"):
+        assert submit(*RUN, "--env-ids", env_ids, "--", "x") == 0
+    assert submit(*RUN, "--seeds", "2", "--", "x") == 0
+    assert submit("cancel", "--where", "env-id=Pung", "--yes") == 2
+    assert "no run has env-id=Pung" in submit.err
+    assert submit("cancel", "--where", "env-id=Pong") == 3, "more than was named"
+    assert submit("cancel", "--where", "env-id=Pong", "--yes") == 0
+    assert submit.out.count("1 run told to stop") == 2
+    over = [[status for status, _ in job.children] for job in submit.backend.jobs.values()]
+    assert over == [["FAILED", "RUNNABLE"], ["RUNNABLE"], ["FAILED"], ["RUNNABLE"] * 2]
+    assert submit("cancel", "--mine", "--seed", "2", "--yes") == 0
+    assert submit.out.count("told to stop") == 1
+
+
+@pytest.mark.parametrize("words", [(), ("latest",)])
+def test_watch_is_a_verb_too(submit: Terminal, words: tuple[str, ...]) -> None:
+    assert submit("watch", *words) == 2
+    assert "nothing was submitted" in submit.err
+    assert submit(*RUN, "--seeds", "2", "--", "x") == 0
+    submit.backend.end("job-0", ("SUCCEEDED", None), ("FAILED", "a bug"))
+    assert submit("watch", *words) == 1
+    assert "2 runs: 1 done, 1 failed" in submit.out
+    assert "first that failed" in submit.err
+
+
 def test_a_value_with_a_newline_breaks_no_line(submit: Terminal) -> None:
     assert submit(*RUN, "--env-ids", "a\nb\x1b[2J,c", "--", "x") == 0
     submit.backend.end("job-0", ("SUCCEEDED", None))
