@@ -19,6 +19,8 @@ from submit.states import OVER, RunState
 FOLLOW_AT_ONCE = 50
 """Runs that can be followed together: CloudWatch gives an account 25 GetLogEvents a second."""
 CALLS_A_SECOND = 10
+PATIENCE = 10
+"""Empty pages in a row that end a log which is read once: one for each silence of some hours."""
 LATE_S = 3.0
 """How long after a run's end its last lines may still come."""
 
@@ -68,7 +70,7 @@ def read_log(
     """
     if tail is None:
         for stream in view.streams:
-            for lines, _ in _pages(group, stream, backend, None, since_ms):
+            for lines, _ in _pages(group, stream, backend, None, since_ms, patience=PATIENCE):
                 yield from lines
         return
     for stream in reversed(view.streams):
@@ -136,15 +138,21 @@ class _Followed:
 
 
 def _pages(
-    group: str, stream: str, backend: Backend, token: str | None, since_ms: int | None
+    group: str,
+    stream: str,
+    backend: Backend,
+    token: str | None,
+    since_ms: int | None,
+    patience: int = 2,
 ) -> Iterator[tuple[list[LogLine], str | None]]:
     """The stream from `token` on, with the token behind each page.
 
-    Its end is the same token again; but GetLogEvents may also give a fresh one for ever, and an
-    empty page before the end. So the second empty page in a row is taken for the end, too.
+    Its end is the same token again; but GetLogEvents may also give a fresh one for ever, and empty
+    pages before the end. So that many empty pages in a row are taken for the end, too: a few where
+    it is looked at again soon.
     """
     empty = 0
-    while empty < 2:  # noqa: PLR2004 # see above
+    while empty < patience:
         lines, following = backend.follow(group, stream, token, since_ms)
         yield lines, following
         if following == token:

@@ -32,6 +32,8 @@ STREAMS_AT_ONCE = 100
 """FilterLogEvents, logStreamNames: at most 100."""
 CANCEL_AT_ONCE = 50
 """TerminateJobs, jobs: at most 50 ids."""
+EMPTY_PAGES = 10
+"""GetLogEvents may answer with nothing while there is more: a stream that was silent for hours."""
 TRIES = 6
 
 
@@ -125,15 +127,22 @@ class AwsBackend:
         )
 
     def tail(self, group: str, stream: str, lines: int) -> list[LogLine]:
-        return self._log_lines(group, stream, limit=lines, startFromHead=False)[0]
+        token: str | None = None
+        for _ in range(EMPTY_PAGES):
+            after = {"nextToken": token} if token else {}
+            page = self._log_page(group, stream, limit=lines, startFromHead=False, **after)
+            if page["events"] or page.get("nextBackwardToken") == token:
+                return _log_lines(page)
+            token = page.get("nextBackwardToken")
+        return []
 
     def follow(
         self, group: str, stream: str, token: str | None, since_ms: int | None = None
     ) -> tuple[list[LogLine], str | None]:
         after: dict[str, Any] = {"nextToken": token} if token else {}
         after |= {"startTime": since_ms} if since_ms is not None else {}
-        lines, following = self._log_lines(group, stream, startFromHead=True, **after)
-        return lines, following or token
+        page = self._log_page(group, stream, startFromHead=True, **after)
+        return _log_lines(page), page.get("nextForwardToken") or token
 
     def search(self, group: str, streams: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
         logs = self._logs()
@@ -197,20 +206,17 @@ class AwsBackend:
         for some in _pieces(job_ids, DESCRIBE_AT_ONCE):
             yield from answered(self._batch().describe_jobs, jobs=list(some))["jobs"]
 
-    def _log_lines(
-        self, group: str, stream: str, **request: Any
-    ) -> tuple[list[LogLine], str | None]:
+    def _log_page(self, group: str, stream: str, **request: Any) -> Any:
+        """An empty one of a stream that is not there: a job names its stream before it prints."""
         logs = self._logs()
         missing = logs.exceptions.ResourceNotFoundException
         get: Callable[..., Any] = logs.get_log_events
         try:
-            answer = answered(
+            return answered(
                 get, passing=missing, logGroupName=group, logStreamName=stream, **request
             )
         except missing:
-            return [], None
-        lines = [LogLine(at_ms=e["timestamp"], text=e["message"]) for e in answer["events"]]
-        return lines, answer.get("nextForwardToken")
+            return {"events": []}
 
     def _batch(self) -> BatchClient:
         client: BatchClient = self._client("batch", tries=TRIES)
@@ -241,6 +247,10 @@ def _connect(service: str, region: str, tries: int) -> Any:
     )
     connect: Any = boto3.session.Session(region_name=region).client
     return connect(service, config=config)
+
+
+def _log_lines(page: Any) -> list[LogLine]:
+    return [LogLine(at_ms=event["timestamp"], text=event["message"]) for event in page["events"]]
 
 
 def _pages(
