@@ -46,9 +46,10 @@ def open_shared(path: str) -> int:
         fd = os.open(path, flags | os.O_CREAT, 0o666)
         if os.fstat(fd).st_uid == os.getuid():
             os.fchmod(fd, 0o666)  # whatever the umask is
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # times are written to it
         os.close(fd)
-        raise OSError(errno.EINVAL, "no regular file", path)
+        raise OSError(errno.EINVAL, "no regular file of one name", path)
     return fd
 
 

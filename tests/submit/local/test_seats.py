@@ -54,7 +54,9 @@ def test_the_file_is_for_all_users_and_nobody_else_s_link(tmp_path: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o666
     (tmp_path / "link").symlink_to(path)
     os.mkfifo(tmp_path / "pipe")
-    for name in ("link", "pipe", "no/such/folder"):
+    (tmp_path / "one").write_text("somebody's")
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    for name in ("link", "pipe", "two", "no/such/folder"):
         with pytest.raises(OSError):  # noqa: PT011 # whichever
             Seats(str(tmp_path / name)).taken(MACHINE)
 
