@@ -75,7 +75,7 @@ class Turns:
             try:
                 self._fd = open_shared(self._path)
             except OSError as err:
-                note(f"others on this machine who send the same are not seen: {err}")
+                note(_unseen(err))
                 yield -1
                 return
         self._open += 1
@@ -88,6 +88,11 @@ class Turns:
                 self._fd = -1
 
 
+def _unseen(err: OSError) -> str:
+    where = f"{err.filename}: " if err.filename else ""
+    return f"who else on this machine sends the same can't be seen ({where}{err.strerror})"
+
+
 def _lock(fd: int, byte: int, note: Note) -> bool:
     """Whether the byte is ours, which is so but where the file system has no locks."""
     try:
@@ -95,6 +100,6 @@ def _lock(fd: int, byte: int, note: Note) -> bool:
             note(WAITING)
             lock_byte(fd, byte, wait=True)
     except OSError as err:
-        note(f"others on this machine who send the same are not seen: {err}")
+        note(_unseen(err))
         return False
     return True
