@@ -41,6 +41,10 @@ RULES: Mapping[str, Rule] = {
         "a page's token is one that the page before has given; what is named comes in no pages",
         "API Reference, DescribeJobDefinitions, nextToken; seen: k1LoW/awspec#563",
     ),
+    "rates": Rule(
+        "SubmitJob takes 50 calls a second, others their own number; more are throttled",
+        "User Guide, Service quotas; API Reference, Throttling",
+    ),
     # compute environments
     "kinds of environments": Rule(
         "MANAGED has computeResources; UNMANAGED has unmanagedvCpus and a service role of its own",
@@ -117,6 +121,15 @@ RULES: Mapping[str, Rule] = {
         "an environment goes when DISABLED and in no queue",
         "API Reference, DeleteComputeEnvironment",
     ),
+    "strategies": Rule(
+        "the allocation strategy chooses among the types: the one that fits, the cheapest, the most "
+        "likely to stay",
+        "User Guide, Instance type allocation strategies",
+    ),
+    "sizes by themselves": Rule(
+        "instances come as jobs need them and go when idle; minvCpus of them stay",
+        "User Guide, Compute environment parameters, minvCpus; Compute resources scale down",
+    ),
     "roles outlive": Rule(
         "an environment whose instance profile is gone stays, INVALID",
         "User Guide, INVALID compute environment",
@@ -145,6 +158,15 @@ RULES: Mapping[str, Rule] = {
     "share identifiers": Rule(
         "letters and digits, with * behind them for all that begin so; weights from 0.0001 to 999.9999",
         "API Reference, ShareAttributes",
+    ),
+    "order of environments": Rule(
+        "a job goes to the first environment of its queue that has room",
+        "API Reference, CreateJobQueue, computeEnvironmentOrder",
+    ),
+    "turns of shares": Rule(
+        "of a fair-share queue the share is next that has had least for its weight; within it the job "
+        "of the highest priority, then the oldest",
+        "User Guide, Fair-share scheduling policies",
     ),
     "stuck": Rule(
         "a job that can never fit stays RUNNABLE, with a reason that time limits know",
@@ -218,6 +240,65 @@ RULES: Mapping[str, Rule] = {
         "API Reference, DeregisterJobDefinition",
     ),
     # jobs
+    "states": Rule(
+        "a job goes from state to state as the guide draws them, and what is over stays so",
+        "User Guide, Job states",
+    ),
+    "variables": Rule(
+        "a job finds its id, attempt, queue, environment, and its place in an array in variables",
+        "User Guide, Job environment variables",
+    ),
+    "exit codes": Rule(
+        "a job has its command's exit code: 128 and the number for a signal",
+        "ECS Developer Guide, Exit codes of containers",
+    ),
+    "no exit code": Rule(
+        "what never started, as of an image that can't be pulled, has no exit code",
+        "User Guide, Troubleshooting; API Reference, ContainerDetail",
+    ),
+    "lost host": Rule(
+        "a job whose instance is taken ends with Host EC2 (instance …) terminated",
+        "User Guide, Automated job retries",
+    ),
+    "all conditions": Rule(
+        "the first rule counts of which all conditions match; never more attempts than there are",
+        "API Reference, EvaluateOnExit, RetryStrategy",
+    ),
+    "log streams": Rule(
+        "each attempt has a stream of its own, which DescribeJobs names",
+        "User Guide, Using CloudWatch Logs with AWS Batch",
+    ),
+    "log group": Rule(
+        "a log group of one's own must be there when the job starts",
+        "ECS Developer Guide, awslogs log driver",
+    ),
+    "TERM, then KILL": Rule(
+        "what is to stop gets SIGTERM, and SIGKILL when it goes on",
+        "User Guide, Job timeouts; ECS API Reference, StopTask",
+    ),
+    "seen late": Rule(
+        "a job that was just submitted may not be described or listed yet",
+        "API Reference, DescribeJobs, eventual consistency",
+    ),
+    "secrets of the role": Rule(
+        "secrets come from where the execution role may read them, else the job does not start",
+        "User Guide, Specifying sensitive data",
+    ),
+    "job role": Rule(
+        "a job with a job role finds credentials for it", "User Guide, IAM roles for jobs"
+    ),
+    "a child fails": Rule(
+        "one child that fails fails the array, once all are over", "User Guide, Array jobs"
+    ),
+    "one after the other": Rule(
+        "SEQUENTIAL children run in turn, and the rest fails behind one that failed; N_TO_N children "
+        "wait for their counterparts",
+        "User Guide, Job dependencies",
+    ),
+    "tags propagate": Rule(
+        "tags of a definition come to the jobs that propagate them",
+        "API Reference, RegisterJobDefinition, propagateTags",
+    ),
     "kinds of overrides": Rule(
         "overrides are of the definition's kind, and name containers that it has",
         "API Reference, SubmitJob, NodePropertyOverride, TaskPropertiesOverride",
@@ -268,6 +349,18 @@ RULES: Mapping[str, Rule] = {
     "kept a week": Rule("jobs are kept a week after their end", "User Guide, Job states"),
     "no nodes on spot": Rule(
         "multi-node jobs do not run on SPOT", "User Guide, Multi-node parallel jobs"
+    ),
+    "spot notice": Rule(
+        "an instance's metadata tells of its interruption before it comes",
+        "EC2 User Guide, Spot Instance interruption notices",
+    ),
+    "an instance a node": Rule(
+        "each node has an instance for itself, and all start or none",
+        "User Guide, Multi-node parallel jobs",
+    ),
+    "all nodes again": Rule(
+        "a retry is of all nodes; a child node's failure is not the job's",
+        "User Guide, Multi-node parallel jobs",
     ),
     "node ranges": Rule(
         "the ranges cover all nodes, the main node is one of them, and each has one kind of properties",

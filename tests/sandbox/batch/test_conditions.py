@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from sandbox.client import control
 from sandbox.errors import SandboxError
 from sandbox.rates import Buckets
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import World, trust, until
 
 pytestmark = pytest.mark.slow
@@ -41,6 +42,8 @@ def test_no_capacity_and_then_some(world: World) -> None:
     assert world.over(job_id)["status"] == "SUCCEEDED"
 
 
+@proves("seen late")
+@proves("no exit code")
 def test_an_image_that_cannot_be_pulled(world: World) -> None:
     world.sandbox.conditions(no_image="busy*")
     job = world.over(world.submit("true"))
@@ -63,6 +66,7 @@ def test_a_job_is_not_seen_at_once(world: World) -> None:
     assert world.over(job_id)["status"] == "SUCCEEDED"
 
 
+@proves("rates")
 def test_calls_above_the_rate_are_throttled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.sandbox.app, "_buckets", Buckets(lambda: 0.0))
     world.sandbox.conditions(rates=True)
@@ -130,6 +134,7 @@ time.sleep(60)
 """
 
 
+@proves("spot notice")
 def test_a_notice_comes_before_the_end(world: World) -> None:
     """The job sees it at its instance's metadata endpoint; then the instance goes."""
     job_id = world.submit("python3", "-c", NOTICE)
@@ -171,6 +176,7 @@ print(boto3.client("batch").describe_job_queues()["jobQueues"][0]["jobQueueName"
 """
 
 
+@proves("job role")
 def test_a_job_with_a_role_finds_aws(world: World) -> None:
     """It signs with what ECS hands out; nothing of it is in the job's environment or in views."""
     world.iam.create_role(RoleName="job", AssumeRolePolicyDocument=trust("ecs-tasks.amazonaws.com"))

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from sandbox.batch import dependencies, states
 from sandbox.batch.account import Account
 from sandbox.batch.store import Array, Job, Store
-from tests.sandbox.batch.ruling import cases, refused
+from tests.sandbox.batch.ruling import cases, proves, refused
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
 SEQUENTIAL = [{"type": "SEQUENTIAL"}]
 
 
+@proves("one after the other")
+@proves("one after the other")
 def test_sequential_children_run_one_after_the_other(world: World) -> None:
     job_id = world.submit("sleep", "0.05", arrayProperties={"size": 4}, dependsOn=SEQUENTIAL)
     assert world.over(job_id)["status"] == "SUCCEEDED"
@@ -38,6 +40,7 @@ def test_after_a_failed_child_the_rest_of_a_sequence_fails(world: World) -> None
     assert world.job(f"{job_id}:4")["statusReason"] == "Dependent Job failed"
 
 
+@proves("one after the other")
 def test_child_by_child(world: World) -> None:
     """N_TO_N: a child waits for its twin alone, and fails with it."""
     script = "case $AWS_BATCH_JOB_ARRAY_INDEX in 0) sleep 30;; 1) exit 1;; esac"

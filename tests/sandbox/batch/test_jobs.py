@@ -28,6 +28,7 @@ def test_a_job_that_succeeds(world: Any) -> None:
     assert job["attempts"][0]["container"]["logStreamName"] == stream
 
 
+@proves("exit codes")
 def test_a_job_that_fails_has_its_exit_code(world: Any) -> None:
     job = world.over(world.submit("sh", "-c", "exit 37"))
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 37)
@@ -41,6 +42,8 @@ def test_a_program_that_is_not_there(world: Any) -> None:
     assert job["startedAt"] == 0
 
 
+@proves("variables")
+@proves("exit codes")
 def test_a_process_killed_by_a_signal_exits_with_128_and_its_number(world: Any) -> None:
     job = world.over(world.submit("sh", "-c", "kill -9 $$"))
     assert job["container"]["exitCode"] == 137
@@ -84,6 +87,7 @@ def test_array_children_have_indexes_and_the_parent_counts_them(world: Any) -> N
     assert len(summaries["jobSummaryList"]) == 5
 
 
+@proves("a child fails")
 def test_one_failed_child_fails_the_array(world: Any) -> None:
     parent = world.over(
         world.submit("sh", "-c", "exit $AWS_BATCH_JOB_ARRAY_INDEX", arrayProperties={"size": 3})
@@ -131,6 +135,7 @@ def test_what_the_job_leaves_behind_is_ended_with_it(world: Any) -> None:
     )
 
 
+@proves("TERM, then KILL")
 @proves("terminate")
 def test_terminate_a_running_job(world: Any) -> None:
     job_id = world.submit("sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; sleep 60 & wait")
@@ -190,6 +195,7 @@ RETRY_LOST = {
 }
 
 
+@proves("lost host")
 def test_a_lost_instance_is_retried_and_a_bug_is_not(world: Any) -> None:
     job_id = world.submit(
         "sh", "-c", "[ $AWS_BATCH_JOB_ATTEMPT = 2 ] || sleep 60", retryStrategy=RETRY_LOST
@@ -272,6 +278,7 @@ def reading(source: str) -> dict[str, Any]:
     }
 
 
+@proves("secrets of the role")
 def test_secrets_come_from_secrets_manager(world: Any) -> None:
     arn = world.sandbox.client("secretsmanager").create_secret(Name="key", SecretString="s3cret")[
         "ARN"
@@ -337,6 +344,8 @@ def test_a_role_that_ecs_cannot_assume(world: Any) -> None:
         assert job["container"]["reason"].startswith("ECS was unable to assume the role")
 
 
+@proves("log streams")
+@proves("log group")
 def test_the_log_group_must_exist(world: Any) -> None:
     """The awslogs driver makes no group; Batch makes its default group only."""
     options = {"logDriver": "awslogs", "options": {"awslogs-group": "/runfleet/none"}}
@@ -462,6 +471,7 @@ def test_tags(world: Any) -> None:
     assert world.queue_detail("q")["tags"] == {"team": "rl"}
 
 
+@proves("tags propagate")
 def test_definition_tags_come_to_jobs_that_propagate(world: Any) -> None:
     world.definition("t", tags={"team": "rl"}, propagateTags=True)
     job = world.over(world.submit(jobDefinition="t", tags={"who": "ada"}))

@@ -57,6 +57,7 @@ def test_what_is_on_its_way_is_not_launched_again() -> None:
     assert len(machines.everyone()) == 2
 
 
+@proves("an instance a node")
 @proves("most vCPUs")
 def test_never_above_the_most_vcpus_but_by_one_instance() -> None:
     three = environment("c6g.large", maxvCpus=3)
@@ -81,6 +82,7 @@ def test_all_nodes_or_none() -> None:
     assert len({machine.address for machine in machines.everyone()}) == 2
 
 
+@proves("sizes by themselves")
 def test_idle_instances_go_and_the_least_number_stays() -> None:
     where = environment("c6g.medium", minvCpus=1)
     machines = fleet(idle_s=10)
@@ -128,6 +130,7 @@ def test_best_fit_waits_for_the_one_that_fits_best() -> None:
     assert found == NoRoom("c6g.medium")
 
 
+@proves("strategies")
 @pytest.mark.parametrize(
     ("strategy", "first"),
     [

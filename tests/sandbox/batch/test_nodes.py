@@ -110,6 +110,7 @@ else:
     assert world.lines(world.job(f"{job['jobId']}#0")) == ["hello from a node"]
 
 
+@proves("all nodes again")
 def test_a_failed_main_node_fails_the_job_and_a_failed_child_does_not(world: World) -> None:
     definition = define(world, "exit $AWS_BATCH_JOB_NODE_INDEX", 2)
     assert world.over(submit(world, definition))["status"] == "SUCCEEDED"
@@ -117,6 +118,7 @@ def test_a_failed_main_node_fails_the_job_and_a_failed_child_does_not(world: Wor
     assert world.over(submit(world, other))["status"] == "FAILED"
 
 
+@proves("all nodes again")
 def test_the_whole_job_is_retried(world: World) -> None:
     """Also when EC2 takes the machine of one node."""
     script = '[ "$AWS_BATCH_JOB_ATTEMPT" = 2 ] || sleep 60; sleep 0.1'

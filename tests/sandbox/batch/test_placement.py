@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.batch.instances import instance_type
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
@@ -86,6 +87,7 @@ def test_a_disabled_environment_starts_nothing_until_it_is_enabled(world: World)
     assert world.over(job_id)["status"] == "SUCCEEDED"
 
 
+@proves("order of environments")
 def test_a_job_goes_to_the_next_environment_of_its_queue(world: World) -> None:
     world.environment("first", instanceTypes=["c6g.medium"])
     world.environment("second", instanceTypes=["c6g.2xlarge"])

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.batch.retries import grants_retry
+from tests.sandbox.batch.ruling import proves
 
 LOST = {"onStatusReason": "Host EC2*", "action": "RETRY"}
 REST = {"onReason": "*", "action": "EXIT"}
 
 
+@proves("all conditions")
 @pytest.mark.parametrize(
     ("rules", "status_reason", "reason", "exit_code", "again"),
     [
@@ -40,6 +42,7 @@ def test_the_first_rule_that_matches_decides(
     assert grants_retry(strategy, 1, **asked) is again  # type: ignore[arg-type] # of three types
 
 
+@proves("all conditions")
 @given(
     attempts=st.integers(1, 10),
     done=st.integers(1, 12),

@@ -9,6 +9,7 @@ import pytest
 from sandbox.batch.errors import ClientError
 from sandbox.batch.shares import check_job, next_turn
 from sandbox.batch.store import Job, Resource
+from tests.sandbox.batch.ruling import proves
 
 FAIR = Resource("fair", "arn:fair", {"schedulingPolicyArn": "arn:policy"})
 PLAIN = Resource("plain", "arn:plain", {})
@@ -49,6 +50,7 @@ def test_what_is_taken() -> None:
     check_job(PLAIN, {})
 
 
+@proves("turns of shares")
 def test_the_share_that_has_least_is_next() -> None:
     assert turn([job("a"), job("b")], {"a": 2, "b": 1}) == "b"
     assert turn([job("a"), job("b")], {"a": 0, "b": 1}) == "a"
@@ -64,6 +66,7 @@ def test_the_longest_name_that_fits_gives_the_weight() -> None:
     assert turn([job("a"), job("visionslow")], {"a": 2, "visionslow": 0}) == "a"
 
 
+@proves("turns of shares")
 def test_in_a_share_priority_and_then_age() -> None:
     old, new, urgent = (
         job("a", created_ms=1),

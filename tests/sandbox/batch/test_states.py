@@ -6,10 +6,12 @@ import botocore.session
 import pytest
 
 from sandbox.batch.states import JOB_MOVES, OVER, RESOURCE_MOVES, move
+from tests.sandbox.batch.ruling import proves
 
 MODEL = botocore.session.get_session().get_service_model("batch")
 
 
+@proves("states")
 @pytest.mark.parametrize(
     ("table", "shape"), [(JOB_MOVES, "JobStatus"), (RESOURCE_MOVES, "CEStatus")]
 )
@@ -21,6 +23,7 @@ def test_the_tables_have_exactly_the_models_states(
     assert set().union(*table.values()) <= states
 
 
+@proves("states")
 @pytest.mark.parametrize("table", [JOB_MOVES, RESOURCE_MOVES], ids=["jobs", "resources"])
 def test_what_is_not_in_the_table_is_refused(table: dict[str, frozenset[str]]) -> None:
     for old, legal in table.items():
