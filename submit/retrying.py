@@ -181,7 +181,7 @@ def discover(
     known; more, with waits between them, while the service does not describe what it lists.
     """
     rows = ledger.rows(kept)
-    rival = rival_at(turn, rows)
+    rival = rival_at(turn, rows, backend)
     if rival is not None:  # what they have sent must be listed
         age_s = max(0.0, clock.time() - rival)
         clock.sleep(max(0.0, LISTED_WITHIN_S - age_s))

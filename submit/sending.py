@@ -95,7 +95,7 @@ def deliver_locked(
     sender = _Sender(kept, turn, ledger, backend, clock, note)
     sender.adopted = len(adopted)
     if remainder(submission, standing):
-        rival = rival_at(turn, kept_rows)
+        rival = rival_at(turn, kept_rows, backend)
         definition, found = prepare(submission, backend, clock, seen, rival)
         new = [job for chunk, job in found.items() if chunk not in standing]
         for row in _rows_found(submission, kept, new, definition, backend):

@@ -50,12 +50,12 @@ def look(submission: Submission, backend: Backend, clock: Clock) -> Look:
     return Look(at=clock.time(), definitions=tuple(definitions), jobs=tuple(jobs))
 
 
-def rival_at(turn: Turn, rows: Iterable[Row]) -> float | None:
+def rival_at(turn: Turn, rows: Iterable[Row], backend: Backend) -> float | None:
     """When somebody else on this machine was last about to send the experiment; None when the last
     to do so was who keeps these rows, all of whose jobs they have.
     """
     ours = any(row.intended == turn.last for row in rows)
-    return None if ours or not turn.last else turn.last
+    return None if ours or backend.prompt or not turn.last else turn.last
 
 
 def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock) -> dict[str, str]:
@@ -67,7 +67,7 @@ def adopt(rows: Iterable[Row], *, ledger: Ledger, backend: Backend, clock: Clock
     """
     adopted: dict[str, str] = {}
     for (queue_arn, identity, number), group in _grouped(rows).items():
-        for wait in LOOK_AFTER_S:
+        for wait in LOOK_AFTER_S[:1] if backend.prompt else LOOK_AFTER_S:
             clock.sleep(wait)
             found = _look_for(backend, queue_arn, identity, number)
             for row in [row for row in group if row.chunk in found]:
@@ -103,7 +103,7 @@ def prepare(
     with _before_sending():
         definition, ever = backend.register(wanted)
         if ever and not seen.definitions:  # somebody was quicker, or it was deregistered
-            for wait in RIVAL_AFTER_S:
+            for wait in RIVAL_AFTER_S[:1] if backend.prompt else RIVAL_AFTER_S:
                 clock.sleep(wait)
                 found = _look_for(backend, submission.queue_arn, submission.experiment_id, number)
                 if found:

@@ -94,6 +94,9 @@ class NotNow(Exception):
 class Backend(Protocol):
     """Where jobs go. Every method raises ServiceFailed, in words, when the service fails."""
 
+    prompt: bool
+    """Whether a job is listed as soon as it is sent, and only who has the ledger sends any."""
+
     def definitions(self, name: str) -> list[Standing]:
         """What stands under a definition's name, a revision for each image that its tag has meant;
         none where keeping a definition again changes nothing.

@@ -40,6 +40,8 @@ TRIES = 6
 class AwsBackend:
     """AWS Batch and CloudWatch Logs in one region, with the credentials of the environment."""
 
+    prompt = False
+
     def __init__(self, region: str) -> None:
         self._region = region
         self._clients: dict[tuple[str, int], Any] = {}

@@ -32,6 +32,8 @@ from submit.waiting import QueueFacts
 class LocalBackend:
     """The own machine's queue, in `folder`; `environ` is the environment of the runs that are sent."""
 
+    prompt = True
+
     def __init__(self, home: Path, machine: str, environ: Mapping[str, str]) -> None:
         if machine != machine_name():
             raise ServiceFailed(

@@ -123,6 +123,8 @@ class FakeBatch:
     `dies before` and `dies after` (the caller is killed). "" is an answer as usual.
     """
 
+    prompt = False
+
     def __init__(
         self, clock: Clock, *, listed_after: float = 0.0, described_after: float = 0.0
     ) -> None:

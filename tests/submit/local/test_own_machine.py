@@ -9,6 +9,7 @@ import sqlite3
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -331,3 +332,27 @@ def test_a_program_that_is_found_in_no_run_is_named(home: Home) -> None:
     assert home.over(kept) == {DONE: 1, FAILED: 1}
     assert home.runs(kept)[1].exit_code == 127
     assert "nope" in " ".join(home.printed(kept, 1))
+
+
+def test_nobody_is_waited_for_before_runs_go_here(home: Home, tmp_path: Path) -> None:
+    """A home's runs are its own, and are listed at once: also those of another home's experiment,
+    and those that a line was about to send when it was cut off.
+    """
+    slept: list[float] = []
+    clock = SimpleNamespace(time=time.time, sleep=slept.append)
+    other = Home(tmp_path)
+    other.environ["RUNFLEET_SHARED"] = home.environ["RUNFLEET_SHARED"]
+    try:
+        for one in (home, other):
+            for generation in range(2):
+                with api.Session(environ=one.environ, cwd=home.path, clock=clock) as session:
+                    experiment = home.experiment("true", generation=generation)
+                    plan = api.plan(session, experiment, LOCAL)
+                    kept = api.send(session, plan).kept
+                    (row,) = session.ledger().rows(kept)
+                    session.ledger().intend(kept, row)
+                    assert api.send(session, plan).adopted == 1
+                one.over(kept)
+        assert sum(slept) == 0
+    finally:
+        other.close()
