@@ -19,8 +19,8 @@ from submit.states import OVER, RunState
 FOLLOW_AT_ONCE = 50
 """Runs that can be followed together: CloudWatch gives an account 25 GetLogEvents a second."""
 CALLS_A_SECOND = 10
-PATIENCE = 10
-"""Empty pages in a row that end a log which is read once: one for each silence of some hours."""
+PATIENCE = 5
+"""Empty pages in a row that end a log which is read once: silences of hours answer with some."""
 LATE_S = 3.0
 """How long after a run's end its last lines may still come."""
 
