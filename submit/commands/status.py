@@ -212,6 +212,7 @@ def _print_one(progress: Progress, views: list[RunView], left: int, why: list[st
             columns,
             [_cells(view, lost=lost, bad=bad) for view in views],
             spare=("lost", "tries", "time", "exit", "reason"),
+            cut="reason",
         )
     if left:
         which = "failed ones; in all " if views else ""

@@ -33,6 +33,8 @@ NARROW = 20
 
 GAP = 2
 """Between two columns."""
+LEAST = 24
+"""Letters that are left of a text that is cut."""
 
 Cell = str | int | RunState | None
 
@@ -58,15 +60,16 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Cell]], spare: Sequence[str] = ()
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], spare: Sequence[str] = (), cut: str = ""
 ) -> None:
     """One line a row; numbers are set to the right, the first column stays whole: it is typed.
 
-    Where the terminal is too narrow, columns that can be spared are left out, the first named first.
+    Where the terminal is too narrow, the column `cut` loses the ends of its texts, and columns that
+    can be spared are left out, the first named first.
     """
     rows = list(rows)
     out = console()
-    places = fitting(columns, rows, spare, out.width)
+    places, room = fitting(columns, rows, spare, out.width, cut)
     columns = [columns[place] for place in places]
     rows = [[row[place] for place in places] for row in rows]
     table = Table(
@@ -82,8 +85,9 @@ def print_table(
         table.add_column(
             column,
             justify="right" if numbers else "left",
-            overflow="fold",
-            no_wrap=place == 0,
+            overflow="ellipsis" if column == cut else "fold",
+            no_wrap=place == 0 or column == cut,
+            max_width=room if column == cut else None,
         )
     for row in rows:
         table.add_row(*map(_text, row))
@@ -91,20 +95,29 @@ def print_table(
 
 
 def fitting(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], spare: Sequence[str], width: int
-) -> list[int]:
-    """Places of the columns that are shown in so many letters, a gap between each two."""
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    spare: Sequence[str],
+    width: int,
+    cut: str = "",
+) -> tuple[list[int], int]:
+    """Places of the columns that are shown in so many letters, a gap between each two, and the room
+    that is left for the texts of `cut`.
+    """
     needed = [
         max(cell_len(column), *(cell_len(_text(row[place]).plain) for row in rows), 0)
         for place, column in enumerate(columns)
     ]
+    if cut in columns:
+        needed[columns.index(cut)] = min(needed[columns.index(cut)], LEAST)
     places = list(range(len(columns)))
     for name in spare:
         if sum(needed[place] + GAP for place in places) <= width + GAP:
             break
         if name in columns:
             places.remove(columns.index(name))
-    return places
+    others = sum(needed[place] + GAP for place in places if columns[place] != cut)
+    return places, max(LEAST, width - others)
 
 
 def _text(cell: Cell) -> Text:

@@ -534,6 +534,23 @@ def test_a_watch_ends_with_the_runs_that_were_asked_for(submit: Terminal) -> Non
     assert [run["seed"] for run in json.loads(submit.out)["details"]] == [1]
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_long_reason_is_cut_before_columns_are_left_out(
+    submit: Terminal, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "CannotPullContainerError: pull image manifest has been retried 1 time(s): " + "x" * 99
+    assert submit(*RUN, "--seeds", "2", "--", "x") == 0
+    submit.backend.end("job-0", ("FAILED", reason))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert submit("status", "latest") == 1
+    rows = [line for line in submit.out.splitlines() if re.match(r" +[01] ", line)]
+    assert [row.split()[:3] for row in rows] == [["0", "1", "failed"], ["1", "2", "failed"]]
+    assert all("CannotPull" in row and row.endswith("…") and len(row) <= columns for row in rows)
+    monkeypatch.delenv("COLUMNS")
+    assert submit("status", "latest") == 1
+    assert submit.out.count(reason) == 2, "where there is no terminal nothing is cut"
+
+
 def test_cancel(submit: Terminal) -> None:
     assert submit(*RUN, "--seeds", "3", "--", "x") == 0
     assert submit("cancel", "latest", "--yes") == 0
