@@ -23,7 +23,7 @@ from submit.records import INTENDED, Kept, Row
 from submit.runs import Selection, find_runs, select_runs
 from submit.sending import Delivery, Tell, deliver_locked
 from submit.session import Clock, Session
-from submit.standing import LISTED_WITHIN_S, LOOK_AFTER_S, age, found_row, rival_at
+from submit.standing import JUST_SENT, LISTED_WITHIN_S, LOOK_AFTER_S, age, found_row, rival_at
 from submit.states import RunState
 from submit.turns import Note, Turn
 from submit.watching import poll
@@ -69,7 +69,9 @@ def retry(
     ledger, backend = session.ledger(), session.backend(kept.scope)
     chosen = _chosen(kept, selection)
     with ledger.lock(kept.id, note) as turn:
-        last = discover(kept, fleet, turn=turn, ledger=ledger, backend=backend, clock=session.clock)
+        last = discover(
+            kept, fleet, turn=turn, ledger=ledger, backend=backend, clock=session.clock, note=note
+        )
         before = poll(session, [kept])[0]
         for row in before.rows:
             if row.state == INTENDED and row.number:  # the poll has looked: it was never sent
@@ -174,7 +176,14 @@ def waiting_queue(progress: Progress) -> Row | None:
 
 
 def discover(
-    kept: Kept, fleet: Fleet, *, turn: Turn, ledger: Ledger, backend: Backend, clock: Clock
+    kept: Kept,
+    fleet: Fleet,
+    *,
+    turn: Turn,
+    ledger: Ledger,
+    backend: Backend,
+    clock: Clock,
+    note: Note,
 ) -> int:
     """Takes jobs of the experiment into the ledger that others have sent; the highest number of
     a submission that was seen. One call a queue of the fleet, and one per 100 jobs that were not
@@ -183,8 +192,10 @@ def discover(
     rows = ledger.rows(kept)
     rival = rival_at(turn, rows, backend)
     if rival is not None:  # what they have sent must be listed
-        age_s = max(0.0, clock.time() - rival)
-        clock.sleep(max(0.0, LISTED_WITHIN_S - age_s))
+        late_s = LISTED_WITHIN_S - max(0.0, clock.time() - rival)
+        if late_s > 0:
+            note(JUST_SENT)
+            clock.sleep(late_s)
     known = {(row.number, row.chunk) for row in rows}
     names = {queue.arn: name for name, queue in fleet.queues.items()}
     listed = [(job, arn) for arn in names for job in backend.find(arn, job_name_prefix(kept.id))]

@@ -96,7 +96,7 @@ def deliver_locked(
     sender.adopted = len(adopted)
     if remainder(submission, standing):
         rival = rival_at(turn, kept_rows, backend)
-        definition, found = prepare(submission, backend, clock, seen, rival)
+        definition, found = prepare(submission, backend, clock, seen, rival, note)
         new = [job for chunk, job in found.items() if chunk not in standing]
         for row in _rows_found(submission, kept, new, definition, backend):
             sender.keep_found(row)

@@ -19,7 +19,7 @@ from submit.plan import DIGEST_TAG, Submission
 from submit.ranges import count_ranges
 from submit.records import INTENDED, Kept, Row
 from submit.session import Clock
-from submit.turns import Turn
+from submit.turns import Note, Turn
 
 LOOK_AFTER_S = (0.0, 0.5, 2.0, 4.0)
 """Waits before each question by name: a new job may take a moment to be listed."""
@@ -27,6 +27,7 @@ LISTED_WITHIN_S = 6.0
 """What is not listed so long after it was intended was never sent."""
 RIVAL_AFTER_S = (0.0, 0.5, 1.0)
 """Waits before each look for the jobs of somebody who has registered the definition a moment before."""
+JUST_SENT = "the same was sent from this machine a moment ago; looking until it must be listed"
 LOOK_HOLDS_S = 6.0
 """A look is taken for what stands so long; who waits longer before sending looks again."""
 
@@ -85,6 +86,7 @@ def prepare(
     clock: Clock,
     seen: Look | None,
     rival: float | None,
+    note: Note,
 ) -> tuple[str, dict[int, Found]]:
     """The definition's ARN, and jobs by chunk that stand in the queue already. `rival` is when
     somebody else here was last about to send some.
@@ -93,7 +95,7 @@ def prepare(
     if seen and rival and seen.at - rival < LISTED_WITHIN_S and not _is_all(submission, seen):
         seen = None  # what the rival has sent may not have been listed yet
     if rival and seen is None:
-        seen = _look_behind(submission, backend, clock, rival)
+        seen = _look_behind(submission, backend, clock, rival, note)
     elif seen is None or clock.time() - seen.at > LOOK_HOLDS_S:
         seen = look(submission, backend, clock)
     stood = [one for one in seen.definitions if one.image == wanted.image]
@@ -112,9 +114,13 @@ def prepare(
     return definition, _by_chunk(seen.jobs, number)
 
 
-def _look_behind(submission: Submission, backend: Backend, clock: Clock, rival: float) -> Look:
+def _look_behind(
+    submission: Submission, backend: Backend, clock: Clock, rival: float, note: Note
+) -> Look:
     """What stands, once what was sent at the time `rival` must be listed, or all is there."""
     for wait in LOOK_AFTER_S:
+        if wait == LOOK_AFTER_S[1]:
+            note(JUST_SENT)
         clock.sleep(wait)
         seen = look(submission, backend, clock)
         if _is_all(submission, seen) or seen.at - rival >= LISTED_WITHIN_S:

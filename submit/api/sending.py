@@ -71,6 +71,7 @@ def _deliver(
                 ledger=ledger,
                 backend=backend,
                 clock=session.clock,
+                note=note,
             )
     return delivery
 
