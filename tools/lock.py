@@ -15,7 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOW = (
     *("--universal", "--python-version", "3.10", "--generate-hashes"),
-    *("--no-header", "--no-emit-index-url", "--quiet"),
+    # Where a package is wanted with an extra, pips of 2023 take its newest version, which has no
+    # hash here, unless the extra stands in the lock too (pypa/pip#9644, #12345).
+    *("--no-strip-extras", "--no-header", "--no-emit-index-url", "--quiet"),
 )
 COMMANDS = (
     ("pyproject.toml", "--extra", "dev", "--output-file", "requirements.lock"),

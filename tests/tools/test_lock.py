@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ENTRY = re.compile(
-    r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;]+)(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL
+    r"^([A-Za-z0-9._-]+)(?:\[([^\]]*)\])?==([^\s;]+)(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL
 )
 
 
@@ -30,7 +31,7 @@ def locked() -> dict[str, set[Version]]:
     """Name to versions: a package may have another one for another Python."""
     found: dict[str, set[Version]] = {}
     for entry in ENTRY.finditer(LOCK):
-        found.setdefault(canonicalize_name(entry[1]), set()).add(Version(entry[2]))
+        found.setdefault(canonicalize_name(entry[1]), set()).add(Version(entry[3]))
     return found
 
 
@@ -53,7 +54,32 @@ def test_each_entry_has_hashes() -> None:
     """What was tested is what is installed."""
     entries = list(ENTRY.finditer(LOCK))
     assert len(entries) > 50
-    assert [entry[1] for entry in entries if "--hash=sha256:" not in entry[3]] == []
+    assert [entry[1] for entry in entries if "--hash=sha256:" not in entry[4]] == []
+
+
+def applies(requirement: Requirement, extras: set[str]) -> bool:
+    """Whether a package that is itself wanted with these extras wants it on this machine."""
+    marker = requirement.marker
+    return not marker or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
+
+
+def test_the_lock_has_the_extras_with_which_its_packages_are_wanted() -> None:
+    """Else pip 23 takes the newest version there, and refuses it: the lock has no hash of that."""
+    extras: dict[str, set[str]] = {}
+    for entry in ENTRY.finditer(LOCK):
+        words = {word.strip() for word in (entry[2] or "").split(",")} - {""}
+        extras.setdefault(canonicalize_name(entry[1]), set()).update(words)
+    wanted = [
+        requirement
+        for found in distributions()
+        for requirement in map(Requirement, found.requires or [])
+        if requirement.extras
+        and applies(requirement, extras.get(canonicalize_name(found.name), set()))
+    ]
+    assert any(requirement.name == "coverage" for requirement in wanted)  # of pytest-cov
+    for requirement in wanted:
+        name = canonicalize_name(requirement.name)
+        assert requirement.extras <= extras.get(name, requirement.extras), str(requirement)
 
 
 def test_the_lock_names_no_host() -> None:
