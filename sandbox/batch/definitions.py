@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from sandbox.batch import limits, nodes, tasks
+from sandbox.batch import limits, nodes, tags, tasks
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Store
@@ -20,6 +20,9 @@ _FARGATE_ONLY = (
 )
 """Members for Fargate, which AWS refuses with EC2 (API Reference, ContainerProperties)."""
 _UNLIKE = ("enableExecuteCommand",)
+_CONDITIONS = frozenset({"onReason", "onStatusReason", "onExitCode"})
+_IMAGE = re.compile("[A-Za-z0-9_:./#@-]+")
+"""API Reference, ContainerProperties, image; a digest comes behind `@`."""
 _NUMBERS = {"VCPU": limits.VCPUS, "MEMORY": limits.MEMORY_MIB, "GPU": limits.GPUS}
 
 
@@ -37,7 +40,8 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     _check_properties(request)
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
-    limits.TAGS.check(len(request.get("tags", {})))
+    limits.SCHEDULING_PRIORITY.check(request.get("schedulingPriority", 0))
+    tags.check(request.get("tags"))
     revisions = store.definitions.setdefault(name, [])
     revision = len(revisions) + 1
     arn = store.account.arn("job-definition", f"{name}:{revision}")
@@ -67,6 +71,9 @@ def deregister(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, 
 def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeJobDefinitions, by list, name and status, in pages."""
     if request.get("jobDefinitions"):
+        if set(request) != {"jobDefinitions"}:
+            raise ClientError("jobDefinitions can't be used with other parameters")
+        limits.DESCRIBE_DEFINITIONS.check(len(request["jobDefinitions"]))
         wanted = map(store.find_definition, request["jobDefinitions"])
         found = [definition for definition in wanted if definition]
     else:
@@ -94,15 +101,24 @@ def check_retry(strategy: dict[str, Any] | None) -> None:
     limits.ATTEMPTS.check(strategy.get("attempts", 1))
     rules = strategy.get("evaluateOnExit", [])
     limits.EVALUATE_ON_EXIT.check(len(rules))
+    if rules and "attempts" not in strategy:
+        raise ClientError("evaluateOnExit needs attempts, too")
     for rule in rules:
-        if rule["action"].upper() not in {"RETRY", "EXIT"}:
-            raise ClientError(f"evaluateOnExit.action is {rule['action']!r}: RETRY or EXIT")
-        if not any(rule.get(k) for k in ("onReason", "onStatusReason", "onExitCode")):
+        if not any(rule.get(key) for key in _CONDITIONS):
             raise ClientError("an evaluateOnExit rule needs a condition")
-        for key in ("onReason", "onStatusReason", "onExitCode"):
-            pattern = rule.get(key, "*")
-            if not 1 <= len(pattern) <= 512 or "*" in pattern[:-1]:  # noqa: PLR2004 # API Reference
-                raise ClientError(f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it")
+        for key in _CONDITIONS & set(rule):
+            _check_condition(key, rule[key])
+
+
+def _check_condition(key: str, pattern: str) -> None:
+    limits.CONDITION.check(len(pattern))
+    if "*" in pattern[:-1]:
+        raise ClientError(f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it")
+    letters, told = r"[0-9]", "digits"
+    if key != "onExitCode":
+        letters, told = r"[A-Za-z0-9.:\s]", "letters, digits, periods, colons and white space"
+    if not re.fullmatch(letters + r"*\*?", pattern):
+        raise ClientError(f"evaluateOnExit.{key} is {pattern!r}: it takes {told}")
 
 
 def check_timeout(timeout: dict[str, Any] | None) -> None:
@@ -167,6 +183,9 @@ def check_container(container: dict[str, Any]) -> None:
     _refuse_members(container)
     if not container.get("image"):
         raise ClientError("containerProperties.image must be provided")
+    limits.IMAGE.check(len(container["image"]))
+    if not _IMAGE.fullmatch(container["image"]):
+        raise ClientError(f"the image {container['image']!r} is not a legal name")
     requirements = container.get("resourceRequirements", [])
     check_requirements(requirements)
     for kind, old in (("VCPU", "vcpus"), ("MEMORY", "memory")):

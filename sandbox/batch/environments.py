@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tags
 from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import InstanceType, expand, is_arm
 from sandbox.batch.paging import paged
@@ -45,7 +45,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         raise ClientError("Object already exists")
     limits.COMPUTE_ENVIRONMENTS.check(len(store.environments) + 1)
     resources = _checked_kind(request)
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     arn = store.account.arn("compute-environment", name)
     environment = Resource(
         name,

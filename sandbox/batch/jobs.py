@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox.batch import dependencies, limits, nodes, states, tasks
+from sandbox.batch import dependencies, limits, nodes, states, tags, tasks
 from sandbox.batch.definitions import (
     check_command,
     check_environment,
@@ -43,7 +43,7 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     dependencies.check(store, request)
     _check_kind(definition, request)
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
     if "arrayProperties" in request:
@@ -96,6 +96,7 @@ def list_jobs(
 
 def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJob: ends what has not started; what runs is left alone (API Reference)."""
+    limits.REASON.check(len(request["reason"]))
     job = _existing(store, request["jobId"])
     if job.parent and job.parent.nodes:
         return {}  # a node does not wait by itself
@@ -111,6 +112,7 @@ def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
 
 def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """TerminateJob: ends what has not started, stops what runs."""
+    limits.REASON.check(len(request["reason"]))
     terminate_all(_existing(store, request["jobId"]), request["reason"], now_ms)
     return {}
 
@@ -118,6 +120,7 @@ def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, A
 def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJobs and TerminateJobs: each id by itself; a fault of one does not stop the others."""
     limits.BULK_JOBS.check(len(request["jobs"]))
+    limits.REASON.check(len(request["reason"]))
     successful: list[str] = []
     errors: list[dict[str, Any]] = []
     for job_id in request["jobs"]:
@@ -222,7 +225,7 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
     else:
         own |= _merge_task(definition, request, parameters)
     timeout = request.get("timeout") or definition.get("timeout")
-    tags = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
+    inherited = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
     return {
         "jobName": request["jobName"],
         "jobDefinition": definition["jobDefinitionArn"],
@@ -234,7 +237,7 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         "parameters": parameters,
         "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
         **own,
-        "tags": tags | request.get("tags", {}),
+        "tags": inherited | request.get("tags", {}),
         "shareIdentifier": request.get("shareIdentifier", ""),
         "schedulingPriority": request.get(
             "schedulingPriorityOverride", definition.get("schedulingPriority", 0)

@@ -51,8 +51,14 @@ OVERRIDES = Limit(
 )
 ATTEMPTS = Limit("retry attempts", 10, 1, source=_API + "RetryStrategy")
 EVALUATE_ON_EXIT = Limit("evaluateOnExit rules", 5, source=_API + "RetryStrategy")
+CONDITION = Limit("characters of a condition", 512, 1, source=_API + "EvaluateOnExit")
+IMAGE = Limit("characters of an image", 255, 1, source=_API + "ContainerProperties")
+REASON = Limit("characters of a reason", 1024, source=_API + "TerminateJob, CancelJob")
 TIMEOUT_S = Limit("attemptDurationSeconds", 2**31 - 1, 60, source=_API + "JobTimeout")
 DESCRIBE_JOBS = Limit("jobs per DescribeJobs call", 100, source=_API + "DescribeJobs")
+DESCRIBE_DEFINITIONS = Limit(
+    "job definitions per call", 100, source=_API + "DescribeJobDefinitions, jobDefinitions"
+)
 BULK_JOBS = Limit("jobs per bulk call", 50, source=_API + "TerminateJobs")
 MEMORY_MIB = Limit("memory in MiB", 2**31 - 1, 4, source=_API + "ResourceRequirement")
 VCPUS = Limit("vCPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tags
 from sandbox.batch.environments import instance_types
 from sandbox.batch.errors import ClientError
 from sandbox.batch.instances import is_arm
@@ -45,7 +45,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         policy = existing_policy(store, request["schedulingPolicyArn"])
         detail["schedulingPolicyArn"] = policy.arn
     limits.PRIORITY.check(request["priority"])
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     queue = Resource(name, detail["jobQueueArn"], detail)
     store.queues[name] = queue
     store.tags[queue.arn] = dict(request.get("tags", {}))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tags
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Job, Resource, Store
@@ -28,7 +28,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("quotaSharePolicy"):
         raise ClientError("this sandbox does not have quotaSharePolicy of scheduling policies")
     policy = _checked(request.get("fairsharePolicy") or {})
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     arn = store.account.arn("scheduling-policy", name)
     store.policies[name] = Resource(
         name, arn, {"name": name, "arn": arn, "fairsharePolicy": policy}

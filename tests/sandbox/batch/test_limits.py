@@ -39,6 +39,11 @@ def test_every_row_has_a_source_and_both_edges(name: str) -> None:
             row.check(outside)
 
 
+def strategy(rule: dict[str, str], count: int = 1) -> dict[str, Any]:
+    """A retryStrategy with that rule so many times."""
+    return {"attempts": 2, "evaluateOnExit": [{"action": "EXIT"} | rule] * count}
+
+
 REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}]
 
 
@@ -88,18 +93,23 @@ def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
     [
         ({"retryStrategy": {"attempts": 0}}, "retry attempts"),
         (
-            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6}},
+            {"retryStrategy": strategy({"onReason": "*"}, 6)},
             "evaluateOnExit",
         ),
-        ({"retryStrategy": {"evaluateOnExit": [{"action": "EXIT"}]}}, "condition"),
+        ({"retryStrategy": strategy({})}, "condition"),
+        ({"retryStrategy": strategy({"onReason": "a*b"})}, "may only end it"),
+        ({"retryStrategy": strategy({"onReason": "a(b"})}, "letters, digits, periods"),
+        ({"retryStrategy": strategy({"onStatusReason": "x" * 513})}, "of a condition"),
+        ({"retryStrategy": strategy({"onExitCode": "one"})}, "it takes digits"),
+        ({"retryStrategy": strategy({"onReason": "*", "action": "STAY"})}, "RETRY, EXIT"),
         (
-            {"retryStrategy": {"evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}]}},
-            "may only end it",
+            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "EXIT"}]}},
+            "needs attempts",
         ),
-        (
-            {"retryStrategy": {"evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
-            "RETRY, EXIT",
-        ),
+        ({"schedulingPriority": 10_000}, "schedulingPriority"),
+        ({"tags": {"Aws:x": "1"}}, "keeps for itself"),
+        ({"containerProperties": {"image": "a" * 256}}, "characters of an image"),
+        ({"containerProperties": {"image": "a b"}}, "not a legal name"),
         ({"timeout": {"attemptDurationSeconds": 1}}, "attemptDurationSeconds"),
         ({"containerProperties": {"resourceRequirements": []}}, "needs VCPU"),
         ({"containerProperties": {"resourceRequirements": REQUIREMENTS[:1]}}, "needs MEMORY"),
@@ -378,6 +388,38 @@ def test_fifty_queues_and_fifty_environments(world: Any) -> None:
 def test_calls_with_too_many_ids(world: Any) -> None:
     assert "DescribeJobs" in refused(lambda: world.batch.describe_jobs(jobs=["x"] * 101))
     assert "bulk" in refused(lambda: world.batch.terminate_jobs(jobs=["x"] * 51, reason="r"))
+    describe = world.batch.describe_job_definitions
+    assert "per call" in refused(lambda: describe(jobDefinitions=["d:1"] * 101))
+    assert "other parameters" in refused(
+        lambda: describe(jobDefinitions=["d:1"], jobDefinitionName="d")
+    )
+
+
+def test_a_reason_has_its_length(world: Any) -> None:
+    job_id = world.submit("sleep", "60")
+    batch, long = world.batch, "r" * 1025
+    for call in (batch.cancel_job, batch.terminate_job):
+        assert "of a reason" in refused(lambda call=call: call(jobId=job_id, reason=long))
+    for call in (batch.cancel_jobs, batch.terminate_jobs):
+        assert "of a reason" in refused(lambda call=call: call(jobs=[job_id], reason=long))
+    batch.terminate_job(jobId=job_id, reason=long[1:])
+    assert world.over(job_id)["statusReason"] == long[1:]
+
+
+def test_an_action_on_exit_comes_in_either_case(world: Any) -> None:
+    """So does Terraform's provider send it, in lower case (API Reference, EvaluateOnExit)."""
+    rule = {"onReason": "CannotPull: a.b*", "action": "retry"}
+    arn = world.definition("lower", retryStrategy={"attempts": 2, "evaluateOnExit": [rule]})
+    found = world.batch.describe_job_definitions(jobDefinitions=[arn])["jobDefinitions"][0]
+    assert found["retryStrategy"]["evaluateOnExit"] == [rule]
+    world.over(world.submit("true", jobDefinition=arn))
+
+
+def test_tags_that_aws_keeps_for_itself(world: Any) -> None:
+    arn = world.queue_detail("q")["jobQueueArn"]
+    tag = world.batch.tag_resource
+    assert "keeps for itself" in refused(lambda: tag(resourceArn=arn, tags={"aws:x": "1"}))
+    assert "keeps for itself" in refused(lambda: world.submit("true", tags={"AWS:x": "1"}))
 
 
 def test_list_jobs_needs_one_place_to_look_and_one_filter(world: Any) -> None:
