@@ -49,6 +49,9 @@ PAYLOAD_BYTES = Limit("SubmitJob payload in bytes", 30 * 1024, source=_QUOTAS)
 OVERRIDES = Limit(
     "characters of container overrides", 8192, source="ECS API Reference, RunTask, overrides"
 )
+LAUNCH_TEMPLATE_OVERRIDES = Limit(
+    "overrides of a launch template", 10, source=_API + "LaunchTemplateSpecification"
+)
 ATTEMPTS = Limit("retry attempts", 10, 1, source=_API + "RetryStrategy")
 EVALUATE_ON_EXIT = Limit("evaluateOnExit rules", 5, source=_API + "RetryStrategy")
 CONDITION = Limit("characters of a condition", 512, 1, source=_API + "EvaluateOnExit")

@@ -44,6 +44,14 @@ def strategy(rule: dict[str, str], count: int = 1) -> dict[str, Any]:
     return {"attempts": 2, "evaluateOnExit": [{"action": "EXIT"} | rule] * count}
 
 
+BY_ID = {"launchTemplateId": "lt-1"}
+
+
+def overrides(*targets: list[str]) -> dict[str, Any]:
+    """A launch template with an override for each of the lists of types."""
+    return BY_ID | {"overrides": [BY_ID | {"targetInstanceTypes": types} for types in targets]}
+
+
 REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}]
 
 
@@ -198,7 +206,16 @@ def test_register_job_definition(world: Any, changes: dict[str, Any], says: str)
         ({"type": "FARGATE"}, "FARGATE"),
         ({"scalingPolicy": {"minScaleDownDelayMinutes": 19}}, "minScaleDownDelayMinutes"),
         ({"subnets": []}, "subnets"),
-        ({"securityGroupIds": None}, "securityGroupIds"),
+        ({"securityGroupIds": None}, "securityGroupIds or launchTemplate"),
+        ({"capacityTags": {"a": "b"}}, "ECS_MANAGED_INSTANCES"),
+        ({"launchTemplate": {"version": "1"}}, "one of launchTemplateId"),
+        ({"launchTemplate": BY_ID | {"launchTemplateName": "b"}}, "one of launchTemplateId"),
+        ({"launchTemplate": BY_ID | {"userdataType": "EKS_NODEADM"}}, "for EKS"),
+        ({"launchTemplate": overrides(["c5.large"])}, "not among the instanceTypes"),
+        ({"launchTemplate": overrides(["default_arm64"])}, "can't be default_arm64"),
+        ({"launchTemplate": overrides([])}, "needs targetInstanceTypes"),
+        ({"launchTemplate": overrides(["c6g.medium"], ["c6g.medium"])}, "overlap at c6g.medium"),
+        ({"launchTemplate": overrides(*[["c6g.medium"]] * 11)}, "overrides of a launch template"),
         ({"instanceRole": None}, "instanceRole"),
     ],
     ids=str,
@@ -253,6 +270,7 @@ def test_what_aws_finds_later_makes_the_environment_invalid(
         ({"type": "UNMANAGED", "serviceRole": "r", "computeResources": {}}, "for MANAGED"),
         ({"type": "MANAGED", "computeResources": {}, "unmanagedvCpus": 1}, "for UNMANAGED"),
         ({"type": "MANAGED"}, "computeResources must be provided"),
+        ({"type": "MANAGED", "computeResources": {}, "state": "DISABLED"}, "in the ENABLED state"),
     ],
     ids=str,
 )
