@@ -36,7 +36,7 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     queue = store.existing_queue(request["jobQueue"])
     if queue.detail["state"] != "ENABLED" or queue.detail["status"] == "DELETING":
         raise ClientError(f"JobQueue {queue.arn} is not ENABLED")
-    check_job(queue, request)
+    check_job(queue, request, store.waiting.get(queue.arn, ()))
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
         raise ClientError(f"JobDefinition {request['jobDefinition']} is not ACTIVE")
@@ -74,7 +74,8 @@ def list_jobs(
 ) -> dict[str, Any]:
     """ListJobs: a queue's jobs or an array's children, newest first.
 
-    RUNNING only unless a status is given; a filter ignores the status (API Reference).
+    RUNNING only unless a status is given; a filter ignores the status, but for that of shares
+    (API Reference).
     """
     filters = request.get("filters", [])
     places = ("jobQueue", "arrayJobId", "multiNodeJobId")
@@ -86,11 +87,15 @@ def list_jobs(
     if filters and request.get("jobQueue"):
         jobs = _filtered(jobs, filters[0])
         limit = limits.LIST_PAGE_FILTERED
+        status = request.get("jobStatus")
+        if status and filters[0]["name"] == "SHARE_IDENTIFIER":
+            jobs = (job for job in jobs if job.status == status)
     else:
         status = request.get("jobStatus", states.RUNNING)
         jobs = (job for job in jobs if job.status == status)
         limit = limits.LIST_PAGE
-    page, token = paged([job for job in jobs if seen(job)], request, limit)
+    size = min(request.get("maxResults", limit.at_most), limit.at_most)  # more is not refused
+    page, token = paged([job for job in jobs if seen(job)], request | {"maxResults": size}, limit)
     return {"jobSummaryList": [_summary(job) for job in page], "nextToken": token}
 
 

@@ -78,6 +78,7 @@ STATE_TIME_LIMIT_S = Limit(
 SHARE_DECAY_S = Limit("shareDecaySeconds", 604_800, source=_API + "FairsharePolicy")
 COMPUTE_RESERVATION = Limit("computeReservation", 99, source=_API + "FairsharePolicy")
 SHARES = Limit("shares of a scheduling policy", 500, source=_API + "FairsharePolicy")
+ACTIVE_SHARES = Limit("active share identifiers of a queue", 500, 1, source=_API + "CreateJobQueue")
 SCHEDULING_PRIORITY = Limit("schedulingPriority", 9999, source=_API + "SubmitJob")
 LIST_PAGE = Limit("ListJobs maxResults", 1000, 1, source=_API + "ListJobs")
 LIST_PAGE_FILTERED = Limit("ListJobs maxResults with a filter", 100, 1, source=_API + "ListJobs")

@@ -115,6 +115,8 @@ def _order(store: Store, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len({item["order"] for item in order}) < len(order):
         raise ClientError("computeEnvironmentOrder has an order twice")
     environments = [store.existing_environment(item["computeEnvironment"]) for item in order]
+    if len({environment.arn for environment in environments}) < len(order):
+        raise ClientError("computeEnvironmentOrder has a compute environment twice")
     for environment in environments:
         if environment.detail["status"] not in {"VALID", "UPDATING"}:
             raise ClientError(f"{environment.name} is not VALID")
@@ -131,6 +133,11 @@ def _order(store: Store, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _actions(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for action in actions:
         limits.STATE_TIME_LIMIT_S.check(action["maxTimeSeconds"])
+        if action["action"] != "CANCEL":
+            raise ClientError(
+                f"jobStateTimeLimitActions.action is {action['action']}: queues with compute "
+                "environments have CANCEL only"
+            )
         if action["reason"] not in TIME_LIMIT_REASONS:
             raise ClientError(
                 f"jobStateTimeLimitActions.reason {action['reason']!r}: the reasons are "

@@ -7,7 +7,7 @@ that run at the same time.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sandbox.batch import limits, tags
@@ -15,7 +15,7 @@ from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Job, Resource, Store
 
-_SHARE = re.compile(r"[A-Za-z0-9]{0,255}\*?")
+_SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?|\*")
 
 
 def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
@@ -76,14 +76,18 @@ def existing(store: Store, arn: str) -> Resource:
     return found
 
 
-def check_job(queue: Resource, request: dict[str, Any]) -> None:
-    """A share identifier with each job of a fair-share queue, and with no other."""
+def check_job(queue: Resource, request: dict[str, Any], waiting: Iterable[Job]) -> None:
+    """A share identifier with each job of a fair-share queue, and with no other.
+
+    `waiting` are the queue's jobs that are not over.
+    """
     share = request.get("shareIdentifier")
     if queue.detail.get("schedulingPolicyArn"):
         if not share:
             raise ClientError("shareIdentifier must be specified for a fair-share job queue")
-        if not re.fullmatch("[A-Za-z0-9]{1,255}", share):
+        if not re.fullmatch(r"[A-Za-z0-9]{1,255}\*?", share):
             raise ClientError(f"shareIdentifier {share!r} must be 1 to 255 letters and digits")
+        _check_active(waiting, share)
     elif share or request.get("schedulingPriorityOverride") is not None:
         raise ClientError(
             "shareIdentifier and schedulingPriorityOverride are for queues with a scheduling policy"
@@ -112,15 +116,34 @@ def share_of(job: Job) -> str:
     return str(job.spec["shareIdentifier"])
 
 
+def _check_active(waiting: Iterable[Job], share: str) -> None:
+    """Another share must not be one too many (API Reference, CreateJobQueue)."""
+    active: set[str] = set()
+    for job in waiting:
+        if share_of(job) == share:
+            return
+        active.add(share_of(job))
+    limits.ACTIVE_SHARES.check(len(active) + 1)
+
+
+def _refuse_overlaps(names: list[str]) -> None:
+    """No entry is, or begins, another (API Reference, ShareAttributes)."""
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            if _covers(name, other) or _covers(other, name):
+                raise ClientError(f"the share identifiers {other} and {name} overlap")
+
+
+def _covers(name: str, share: str) -> bool:
+    return share.startswith(name[:-1]) if name.endswith("*") else share == name
+
+
 def _weight(policy: Mapping[str, Any], share: str) -> float:
-    """The weight of the longest entry that matches; 1 without one."""
-    best = ("", 1.0)
+    """The weight of the entry that matches; 1 without one."""
     for item in policy.get("shareDistribution", []):
-        name = item["shareIdentifier"]
-        matches = share.startswith(name[:-1]) if name.endswith("*") else share == name
-        if matches and len(name) >= len(best[0]):
-            best = (name, item.get("weightFactor", 1.0))
-    return best[1]
+        if _covers(item["shareIdentifier"], share):
+            return float(item.get("weightFactor", 1.0))
+    return 1.0
 
 
 def _checked(policy: dict[str, Any]) -> dict[str, Any]:
@@ -133,6 +156,7 @@ def _checked(policy: dict[str, Any]) -> dict[str, Any]:
     limits.SHARE_DECAY_S.check(policy["shareDecaySeconds"])
     limits.COMPUTE_RESERVATION.check(policy["computeReservation"])
     limits.SHARES.check(len(policy["shareDistribution"]))
+    _refuse_overlaps([item["shareIdentifier"] for item in policy["shareDistribution"]])
     for item in policy["shareDistribution"]:
         if not _SHARE.fullmatch(item["shareIdentifier"]):
             raise ClientError(f"shareIdentifier {item['shareIdentifier']!r} is not legal")

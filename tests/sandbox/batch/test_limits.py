@@ -332,7 +332,24 @@ def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
             "an order twice",
         ),
         ({"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]}, "does not exist"),
+        (
+            {"computeEnvironmentOrder": [{"order": n, "computeEnvironment": "ce"} for n in (1, 2)]},
+            "a compute environment twice",
+        ),
         ({"schedulingPolicyArn": "arn:x"}, "arn:x does not exist"),
+        (
+            {
+                "jobStateTimeLimitActions": [
+                    {
+                        "reason": "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+                        "state": "RUNNABLE",
+                        "maxTimeSeconds": 600,
+                        "action": "TERMINATE",
+                    }
+                ]
+            },
+            "CANCEL only",
+        ),
         (
             {
                 "jobStateTimeLimitActions": [
@@ -444,5 +461,5 @@ def test_list_jobs_needs_one_place_to_look_and_one_filter(world: Any) -> None:
     assert "one of jobQueue" in refused(world.batch.list_jobs)
     filters = [{"name": "JOB_NAME", "values": ["a"]}] * 2
     assert "one filter" in refused(lambda: world.batch.list_jobs(jobQueue="q", filters=filters))
-    assert "maxResults" in refused(lambda: world.batch.list_jobs(jobQueue="q", maxResults=1001))
+    assert "maxResults" in refused(lambda: world.batch.list_jobs(jobQueue="q", maxResults=0))
     assert "nextToken" in refused(lambda: world.batch.list_jobs(jobQueue="q", nextToken="x"))
