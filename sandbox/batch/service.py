@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.answers import Answer
-from sandbox.batch import definitions, environments, jobs, queues, shares, tags, turns
+from sandbox.batch import definitions, environments, jobs, listing, queues, shares, tags, turns
 from sandbox.batch.account import Account
 from sandbox.batch.containers import ContainerExecutor, label_of
 from sandbox.batch.errors import BatchError, ClientError
@@ -115,7 +115,7 @@ class Batch:
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
             "DescribeJobs": lambda r: jobs.describe(store, r, self._seen),
-            "ListJobs": lambda r: jobs.list_jobs(store, r, self._seen),
+            "ListJobs": lambda r: listing.list_jobs(store, r, self._seen),
             "CancelJob": lambda r: jobs.cancel(store, r, now()),
             "TerminateJob": lambda r: jobs.terminate(store, r, now()),
             "CancelJobs": lambda r: jobs.bulk(store, jobs.cancel, r, now()),
