@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from sandbox.batch import limits, nodes, tags, tasks
+from sandbox.batch import limits, mounts, nodes, tags, tasks
 from sandbox.batch.errors import ClientError
 from sandbox.batch.paging import paged
 from sandbox.batch.store import Store
@@ -194,7 +194,7 @@ def check_container(container: dict[str, Any]) -> None:
     check_environment(container.get("environment", []))
     check_command(container.get("command", []))
     _check_roles(container)
-    _check_volumes(container)
+    mounts.check(container)
     driver = container.get("logConfiguration", {}).get("logDriver", "awslogs")
     if driver != "awslogs":
         raise ClientError(f"this sandbox does not have the log driver {driver}")
@@ -215,25 +215,3 @@ def _check_roles(container: dict[str, Any]) -> None:
             raise ClientError(f"{key} must be an ARN")
     if container.get("secrets") and not container.get("executionRoleArn"):
         raise ClientError("secrets need an executionRoleArn")
-
-
-def _check_volumes(container: dict[str, Any]) -> None:
-    """Names fit together. A local process sees no volume: it has this machine's files."""
-    names = [volume.get("name") for volume in container.get("volumes", [])]
-    if len(set(names)) < len(names):
-        raise ClientError("volumes has a name twice")
-    for mount in container.get("mountPoints", []):
-        if mount.get("sourceVolume") not in names:
-            raise ClientError(f"mountPoints.sourceVolume {mount.get('sourceVolume')!r}: no volume")
-    limits_named = [limit["name"] for limit in container.get("ulimits", [])]
-    if len(set(limits_named)) < len(limits_named):
-        raise ClientError("ulimits has a name twice")
-    for limit in container.get("ulimits", []):
-        if limit["softLimit"] > limit["hardLimit"]:
-            raise ClientError(f"the soft limit of {limit['name']} is above its hard limit")
-    memory = container.get("linuxParameters", {})
-    swap, swappiness = memory.get("maxSwap"), memory.get("swappiness")
-    if swappiness is not None and not 0 <= swappiness <= 100:  # noqa: PLR2004 # API Reference
-        raise ClientError(f"swappiness is {swappiness}: it is between 0 and 100")
-    if swap is not None and swap < 0:
-        raise ClientError(f"maxSwap is {swap}: it is 0 or more")

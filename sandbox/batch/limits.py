@@ -58,6 +58,8 @@ CONDITION = Limit("characters of a condition", 512, 1, source=_API + "EvaluateOn
 IMAGE = Limit("characters of an image", 255, 1, source=_API + "ContainerProperties")
 REASON = Limit("characters of a reason", 1024, source=_API + "TerminateJob, CancelJob")
 TIMEOUT_S = Limit("attemptDurationSeconds", 2**31 - 1, 60, source=_API + "JobTimeout")
+EFS_PORT = Limit("transitEncryptionPort", 65_535, source=_API + "EFSVolumeConfiguration")
+EFS_ROOT = Limit("characters of rootDirectory", 4096, source=_API + "EFSVolumeConfiguration")
 DESCRIBE_JOBS = Limit("jobs per DescribeJobs call", 100, source=_API + "DescribeJobs")
 DESCRIBE_DEFINITIONS = Limit(
     "job definitions per call", 100, source=_API + "DescribeJobDefinitions, jobDefinitions"

@@ -74,6 +74,8 @@ def check_overrides(properties: dict[str, Any], overrides: dict[str, Any]) -> in
             raise ClientError("the main node must be one of the nodes")
     for item in overrides.get("nodePropertyOverrides", []):
         targets = parse_range(item["targetNodes"], count)
+        if len(item.get("instanceTypes", [])) > 1:  # API Reference, NodeRangeProperty
+            raise ClientError("nodePropertyOverrides.instanceTypes takes one type")
         if item.get("eksPropertiesOverride") is not None:
             raise ClientError(
                 "this sandbox does not have nodePropertyOverrides.eksPropertiesOverride"

@@ -44,6 +44,16 @@ def strategy(rule: dict[str, str], count: int = 1) -> dict[str, Any]:
     return {"attempts": 2, "evaluateOnExit": [{"action": "EXIT"} | rule] * count}
 
 
+def on_efs(**configuration: Any) -> dict[str, Any]:
+    """A definition with a volume on EFS."""
+    efs = {"fileSystemId": "fs-1", **configuration}
+    return {"containerProperties": {"volumes": [{"name": "v", "efsVolumeConfiguration": efs}]}}
+
+
+def linux(**parameters: Any) -> dict[str, Any]:
+    return {"containerProperties": {"linuxParameters": parameters}}
+
+
 BY_ID = {"launchTemplateId": "lt-1"}
 
 
@@ -163,6 +173,31 @@ def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
         (
             {"containerProperties": {"linuxParameters": {"swappiness": 101}}},
             "between 0 and 100",
+        ),
+        (on_efs(authorizationConfig={"iam": "ENABLED"}), "needs transitEncryption"),
+        (
+            on_efs(transitEncryption="ENABLED", authorizationConfig={"iam": "ENABLED"}),
+            "needs a jobRoleArn",
+        ),
+        (on_efs(authorizationConfig={"accessPointId": "fsap-1"}), "needs transitEncryption"),
+        (
+            on_efs(rootDirectory="/x", authorizationConfig={"accessPointId": "fsap-1"}),
+            "rootDirectory must be /",
+        ),
+        (on_efs(transitEncryptionPort=65_536), "transitEncryptionPort"),
+        (on_efs(rootDirectory="/" * 4097), "rootDirectory"),
+        ({"containerProperties": {"volumes": [{"name": "a b"}]}}, "name 'a b' is not legal"),
+        ({"containerProperties": {"volumes": [{}]}}, "name None is not legal"),
+        (
+            {"containerProperties": {"ulimits": [{"name": "x", "softLimit": 1, "hardLimit": 1}]}},
+            "the names are core",
+        ),
+        (linux(sharedMemorySize=0), "1 or more"),
+        (linux(tmpfs=[{"containerPath": "t", "size": 1}]), "must be absolute"),
+        (linux(tmpfs=[{"containerPath": "/t", "size": 0}]), "1 or more"),
+        (
+            linux(tmpfs=[{"containerPath": "/t", "size": 1, "mountOptions": ["cheese"]}]),
+            "which is none",
         ),
         ({"platformCapabilities": ["FARGATE"]}, "EC2 only"),
         (
@@ -428,6 +463,54 @@ def test_calls_with_too_many_ids(world: Any) -> None:
     assert "other parameters" in refused(
         lambda: describe(jobDefinitions=["d:1"], jobDefinitionName="d")
     )
+
+
+def test_volumes_that_aws_takes(world: Any) -> None:
+    efs = {
+        "fileSystemId": "fs-1",
+        "rootDirectory": "/",
+        "transitEncryption": "ENABLED",
+        "transitEncryptionPort": 2999,
+        "authorizationConfig": {"accessPointId": "fsap-1", "iam": "ENABLED"},
+    }
+    tmpfs = {"containerPath": "/t", "size": 1, "mountOptions": ["noexec", "mode=1777"]}
+    container = {
+        "jobRoleArn": "arn:aws:iam::123456789012:role/r",
+        "volumes": [{"name": "v_1-a", "efsVolumeConfiguration": efs}],
+        "mountPoints": [{"sourceVolume": "v_1-a", "containerPath": "/v"}],
+        "linuxParameters": {"tmpfs": [tmpfs], "sharedMemorySize": 1},
+    }
+    assert world.definition("mounts", containerProperties=container)
+
+
+def test_an_arn_is_of_one_kind_account_and_region(world: Any) -> None:
+    """Else it is the ARN of something that is not here."""
+    arns = {
+        "queue": world.queue_detail("q")["jobQueueArn"],
+        "definition": world.definition("arns"),
+        "environment": world.environment_detail("ce")["computeEnvironmentArn"],
+        "job": world.job(world.submit("true"))["jobArn"],
+    }
+    store = world.sandbox.app.batch().store
+    find = {
+        "queue": store.queue,
+        "definition": store.find_definition,
+        "environment": store.environment,
+        "job": store.look_at,
+    }
+    for kind, arn in arns.items():
+        assert find[kind](arn)
+        name = arn.rpartition("/")[2]
+        others = [other for what, other in arns.items() if what != kind]
+        foreign = [f"{other.rpartition('/')[0]}/{name}" for other in others]
+        foreign += [arn.replace("us-east-1", "eu-west-1"), arn.replace("123456789012", "1" * 12)]
+        for wrong in [*foreign, f"arn:x/{name}", f"x/{name}"]:
+            assert find[kind](wrong) is None, wrong
+    assert "not found" in refused(
+        lambda: world.submit(jobQueue=arns["queue"].replace("us-east-1", "eu-west-1"))
+    )
+    for revision in ("", "0", "01", "1:1", "99", "x"):
+        assert "not found" in refused(lambda end=revision: world.submit(jobDefinition=f"d:{end}"))
 
 
 def test_a_reason_has_its_length(world: Any) -> None:

@@ -229,6 +229,14 @@ def test_what_a_definition_may_not_say(world: World, changes: dict[str, Any], sa
         ({"containerOverrides": {"command": ["x"]}}, "not for multi-node"),
         ({"arrayProperties": {"size": 2}}, "not for multi-node"),
         ({"nodeOverrides": {"numNodes": 3}}, "a range is open"),
+        (
+            {
+                "nodeOverrides": {
+                    "nodePropertyOverrides": [{"targetNodes": "0:", "instanceTypes": ["a", "b"]}]
+                }
+            },
+            "takes one type",
+        ),
     ],
     ids=str,
 )
