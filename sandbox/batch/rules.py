@@ -77,7 +77,37 @@ RULES: Mapping[str, Rule] = {
         "newer strategies may exceed maxvCpus by one instance",
         "User Guide, Instance type allocation strategies",
     ),
+    "created enabled": Rule(
+        "an environment is created ENABLED", "API Reference, CreateComputeEnvironment, state"
+    ),
+    "bundles of types": Rule(
+        "optimal, default_x86_64 and default_arm64 are families that Batch chooses from",
+        "API Reference, ComputeResource, instanceTypes",
+    ),
+    "launch templates": Rule(
+        "a launch template is named in one way; its overrides are for types of the environment, "
+        "each for others",
+        "API Reference, LaunchTemplateSpecification, LaunchTemplateSpecificationOverride",
+    ),
+    "groups from templates": Rule(
+        "security groups come from securityGroupIds or the launch template",
+        "API Reference, ComputeResource, securityGroupIds",
+    ),
+    "empty takes away": Rule(
+        "an update to an empty value takes the member away", "API Reference, ComputeResourceUpdate"
+    ),
+    "own role stays": Rule(
+        "the service-linked role and one's own do not replace each other",
+        "API Reference, UpdateComputeEnvironment, serviceRole",
+    ),
     # queues
+    "cancel only": Rule(
+        "time limits of queues with compute environments cancel, and do not terminate",
+        "API Reference, JobStateTimeLimitAction, action",
+    ),
+    "no overlap of shares": Rule(
+        "no entry of a scheduling policy is, or begins, another", "API Reference, ShareAttributes"
+    ),
     "queue delete order": Rule(
         "a queue goes when DISABLED; its jobs are terminated", "API Reference, DeleteJobQueue"
     ),
@@ -115,6 +145,19 @@ RULES: Mapping[str, Rule] = {
         "inactive revisions vanish after 180 days, and their numbers stay used",
         "API Reference, DeregisterJobDefinition",
     ),
+    "conditions of exits": Rule(
+        "conditions have their letters and need attempts; actions come in either case",
+        "API Reference, EvaluateOnExit, RetryStrategy",
+    ),
+    "mounts": Rule(
+        "volumes, EFS, tmpfs, shared memory and ulimits fit together",
+        "API Reference, Volume, EFSVolumeConfiguration, LinuxParameters, Ulimit",
+    ),
+    # all resources
+    "reserved tags": Rule("no tag begins with aws:", "User Guide, Tag restrictions"),
+    "arns": Rule(
+        "an ARN is of one kind, account and Region", "IAM User Guide, Amazon Resource Names"
+    ),
     # jobs
     "old overrides": Rule(
         "vcpus and memory override only what the definition says in the same old way",
@@ -149,6 +192,11 @@ RULES: Mapping[str, Rule] = {
     "listing": Rule(
         "ListJobs tells RUNNING jobs unless asked; a filter ignores the status and children",
         "API Reference, ListJobs",
+    ),
+    "pages": Rule(
+        "ListJobs makes pages no longer than 1,000, with a filter 100, and takes a greater "
+        "maxResults; a share and a status go together",
+        "API Reference, ListJobs, maxResults, filters",
     ),
     "kept a week": Rule("jobs are kept a week after their end", "User Guide, Job states"),
     "no nodes on spot": Rule(

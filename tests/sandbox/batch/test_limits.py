@@ -207,6 +207,8 @@ def test_submit_job(world: Any, request_: dict[str, Any], says: str) -> None:
     ],
     ids=str,
 )
+@proves("conditions of exits")
+@proves("mounts")
 def test_register_job_definition(world: Any, changes: dict[str, Any], says: str) -> None:
     assert says in refused(lambda: world.definition("bad", **changes))
     assert "bad" not in world.sandbox.app.batch().store.definitions
@@ -218,6 +220,7 @@ def test_register_job_definition(world: Any, changes: dict[str, Any], says: str)
 @proves("retired images")
 @proves("bid is for spot")
 @proves("best fit needs a fleet role")
+@proves("launch templates")
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -309,6 +312,7 @@ def test_what_aws_finds_later_makes_the_environment_invalid(
     ],
     ids=str,
 )
+@proves("created enabled")
 def test_each_kind_of_environment_has_its_members(
     world: Any, request_: dict[str, Any], says: str
 ) -> None:
@@ -414,6 +418,7 @@ def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
     ],
     ids=str,
 )
+@proves("cancel only")
 def test_create_job_queue(world: Any, changes: dict[str, Any], says: str) -> None:
     request = {
         "jobQueueName": "bad",
@@ -465,6 +470,7 @@ def test_calls_with_too_many_ids(world: Any) -> None:
     )
 
 
+@proves("mounts")
 def test_volumes_that_aws_takes(world: Any) -> None:
     efs = {
         "fileSystemId": "fs-1",
@@ -483,6 +489,7 @@ def test_volumes_that_aws_takes(world: Any) -> None:
     assert world.definition("mounts", containerProperties=container)
 
 
+@proves("arns")
 def test_an_arn_is_of_one_kind_account_and_region(world: Any) -> None:
     """Else it is the ARN of something that is not here."""
     arns = {
@@ -524,6 +531,7 @@ def test_a_reason_has_its_length(world: Any) -> None:
     assert world.over(job_id)["statusReason"] == long[1:]
 
 
+@proves("conditions of exits")
 def test_an_action_on_exit_comes_in_either_case(world: Any) -> None:
     """So does Terraform's provider send it, in lower case (API Reference, EvaluateOnExit)."""
     rule = {"onReason": "CannotPull: a.b*", "action": "retry"}
@@ -533,6 +541,7 @@ def test_an_action_on_exit_comes_in_either_case(world: Any) -> None:
     world.over(world.submit("true", jobDefinition=arn))
 
 
+@proves("reserved tags")
 def test_tags_that_aws_keeps_for_itself(world: Any) -> None:
     arn = world.queue_detail("q")["jobQueueArn"]
     tag = world.batch.tag_resource

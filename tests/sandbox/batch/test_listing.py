@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,7 @@ def test_a_jobs_arn_is_as_good_as_its_id(world: World) -> None:
         assert [one["jobId"] for one in found] == [job["jobId"] + suffix]
 
 
+@proves("pages")
 def test_a_page_is_no_longer_than_aws_makes_it(world: World) -> None:
     """Who asks for more gets so much (API Reference, ListJobs, maxResults)."""
     parent = world.submit("true", arrayProperties={"size": 2})
@@ -52,6 +54,7 @@ def test_a_page_is_no_longer_than_aws_makes_it(world: World) -> None:
     assert len(all_over["jobSummaryList"]) == 2
 
 
+@proves("pages")
 def test_a_share_and_a_status_go_together(world: World) -> None:
     """The one filter that does not ignore the status (API Reference, ListJobs)."""
     arn = world.batch.create_scheduling_policy(name="listed")["arn"]

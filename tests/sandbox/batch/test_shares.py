@@ -10,6 +10,7 @@ from sandbox.batch.account import Account
 from sandbox.batch.errors import ClientError
 from sandbox.batch.shares import check_job, create, next_turn
 from sandbox.batch.store import Job, Resource, Store
+from tests.sandbox.batch.ruling import proves
 
 FAIR = Resource("fair", "arn:fair", {"schedulingPolicyArn": "arn:policy"})
 PLAIN = Resource("plain", "arn:plain", {})
@@ -60,6 +61,7 @@ def test_five_hundred_shares_are_active_at_a_time() -> None:
         check_job(FAIR, {"shareIdentifier": "s500"}, waiting)
 
 
+@proves("no overlap of shares")
 @pytest.mark.parametrize(
     "names", [("UserA*", "UserA1"), ("UserA1", "UserA*"), ("a", "a"), ("a*", "ab*"), ("*", "a")]
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.batch.instances import expand
+from tests.sandbox.batch.ruling import proves
 from tests.sandbox.batch.test_limits import refused
 from tests.sandbox.conftest import World, trust, until
 
@@ -27,6 +28,7 @@ def settled(world: World, name: str, **changes: Any) -> Any:
     return world.environment_detail(name)
 
 
+@proves("groups from templates")
 @pytest.mark.parametrize("kind", ["plain", "interface"])
 def test_security_groups_may_come_from_the_launch_template(world: World, kind: str) -> None:
     """API Reference, ComputeResource, securityGroupIds."""
@@ -38,6 +40,7 @@ def test_security_groups_may_come_from_the_launch_template(world: World, kind: s
     assert "securityGroupIds" not in found["computeResources"]
 
 
+@proves("groups from templates")
 def test_without_any_security_group_it_is_invalid(world: World) -> None:
     bare = template(world, "bare", {"KeyName": "mine"})
     found = settled(world, "bare", securityGroupIds=None, launchTemplate=bare)
@@ -45,6 +48,7 @@ def test_without_any_security_group_it_is_invalid(world: World) -> None:
     assert "has no security groups" in found["statusReason"]
 
 
+@proves("launch templates")
 def test_an_overrides_template_must_exist_too(world: World) -> None:
     own = template(world, "own", {"SecurityGroupIds": [world.group]})
     lost = {"launchTemplateId": "lt-0", "targetInstanceTypes": ["c6g.medium"]}
@@ -53,6 +57,7 @@ def test_an_overrides_template_must_exist_too(world: World) -> None:
     assert "lt-0" in found["statusReason"]
 
 
+@proves("empty takes away")
 def test_an_empty_value_takes_a_member_away(world: World) -> None:
     """API Reference, ComputeResourceUpdate."""
     own = template(world, "gone", {"SecurityGroupIds": [world.group]})
@@ -67,6 +72,7 @@ def test_an_empty_value_takes_a_member_away(world: World) -> None:
     assert "ec2KeyPair" not in left
 
 
+@proves("own role stays")
 def test_a_role_of_ones_own_stays(world: World) -> None:
     """API Reference, UpdateComputeEnvironment, serviceRole."""
     world.iam.create_role(RoleName="svc", AssumeRolePolicyDocument=trust("batch.amazonaws.com"))
@@ -87,6 +93,7 @@ def test_a_role_of_ones_own_stays(world: World) -> None:
     assert "svc does not exist" in world.environment_detail("svc")["statusReason"]
 
 
+@proves("bundles of types")
 @pytest.mark.parametrize(
     ("name", "families"),
     [
