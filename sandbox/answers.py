@@ -36,10 +36,11 @@ _THROTTLED: Mapping[str, tuple[int, str, str]] = {
 def error(status: int, code: str, message: str, *, service: str, content_type: str = "") -> Answer:
     """An error that the service's clients understand.
 
-    A service that is not known speaks XML when its request is a form, JSON else.
+    A service that is not known speaks XML when its request is a form, JSON else; Batch speaks JSON
+    whatever the request is.
     """
     form = content_type.startswith("application/x-www-form-urlencoded")
-    xml = _XML.get(service) or (_XML["query"] if form else None)
+    xml = _XML.get(service) or (_XML["query"] if form and service != "batch" else None)
     if xml:
         body = xml.format(escape(code), escape(message))
         return Answer(status, body.encode(), {"Content-Type": "text/xml"})

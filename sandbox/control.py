@@ -84,6 +84,9 @@ class Control:
             now = self._clock.change(advance_s=change.advance, speed=change.speed)
         except ValueError as err:
             return as_json({"message": str(err)}, 400)
+        if change.advance or change.speed is not None:
+            facts = {"advance": f"{change.advance:g}", "speed": f"{self._clock.speed:g}"}
+            self._faults.note("clock", **facts)
         return as_json({"now": now, "speed": self._clock.speed})
 
     def _interrupt_job(self, body: bytes) -> Answer:

@@ -30,6 +30,8 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884;
   vertical-align: top; overflow-wrap: anywhere; }
+th, td.word { overflow-wrap: normal; }
+section { overflow-x: auto; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 pre { background: #8882; padding: .75rem; overflow-x: auto; white-space: pre-wrap; }
 .SUCCEEDED { color: #2a8a3e; } .FAILED, .INVALID { color: #c93c37; } .RUNNING { color: #2f6fd0; }
@@ -105,13 +107,16 @@ def _cell(value: Any) -> str:
     if _is_number(value):
         return f"<td{_NUMBER}>{value}</td>"
     text = escape("" if value is None else str(value))
-    css = f' class="{text}"' if text in _COLOURED else ""
-    return f"<td{css}>{text}</td>"
+    word = "word" if all(len(part) <= _WORD for part in text.split()) else ""
+    css = " ".join(filter(None, (word, text if text in _COLOURED else "")))
+    return f'<td class="{css}">{text}</td>' if css else f"<td>{text}</td>"
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+_WORD = 24
+"""Words of so many letters are not broken; longer ones must not push a table out of the window."""
 _NUMBER = ' class="number"'
 _COLOURED = frozenset({"SUCCEEDED", "FAILED", "INVALID", "RUNNING"})

@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-import msgspec
-
-from sandbox import metadata, page, views
+from sandbox import metadata
 from sandbox.answers import Answer, error, expired, throttled
 from sandbox.batch.account import MOTO, Account
 from sandbox.batch.errors import ClientError
@@ -35,11 +33,13 @@ from sandbox.keeping import Diary, Keeper, load_moto, save_moto
 from sandbox.listening import App, Environ, StartResponse, hang_up
 from sandbox.rates import Buckets
 from sandbox.transport import count_loopback_as_tls
+from sandbox.visitors import StatusPage, is_a_visit, is_from_here
 
 SERVICES = frozenset({"ec2", "ecr", "iam", "logs", "s3", "secretsmanager", "ssm", "sts"})
 """What moto answers for; Batch is our own."""
+BATCH_PATHS = "/v1/"
+"""Where Batch's operations lie: an unsigned request for one is refused as Batch refuses."""
 MAX_BODY = 64 * 1024 * 1024
-_HOSTS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?")
 _SCOPE = re.compile(r"Credential=([^/]+)/[0-9]{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
 
 
@@ -97,6 +97,13 @@ class Sandbox:
             status=self._status,
             interrupt=self._interrupt,
         )
+        self._page = StatusPage(
+            self.key,
+            self.faults,
+            self.conditions,
+            status=self._status,
+            batches=self._all_batches,
+        )
         self._batches: dict[str, Batch] = {}
         self._lock = threading.Lock()
         self._moto: App | None = None
@@ -110,8 +117,8 @@ class Sandbox:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         body = _read_body(environ)
-        if _is_for_people(environ):
-            return _send(start_response, self._page(environ))
+        if is_a_visit(environ):
+            return _send(start_response, self._page.answer(environ))
         refused = self._refused(environ, body)
         if refused:
             return _send(start_response, refused)
@@ -186,12 +193,13 @@ class Sandbox:
     def _refused(self, environ: Environ, body: bytes | None) -> Answer | None:
         """Why a request is not answered at all, None if it is."""
         content_type, scope = environ.get("CONTENT_TYPE", ""), _scope(environ)
-        service = scope.service if scope else ""
+        unsigned = "batch" if environ["PATH_INFO"].startswith(BATCH_PATHS) else ""
+        service = scope.service if scope else unsigned
 
         def no(status: int, code: str, message: str) -> Answer:
             return error(status, code, message, service=service, content_type=content_type)
 
-        if not _HOSTS.fullmatch(environ.get("HTTP_HOST", "")) or "HTTP_ORIGIN" in environ:
+        if not is_from_here(environ):
             return no(403, "AccessDenied", "loopback clients only")
         if environ["PATH_INFO"].startswith(metadata.PREFIX):
             return None  # whoever knows the address is a job of that machine
@@ -276,45 +284,6 @@ class Sandbox:
                 self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
 
-    def _page(self, environ: Environ) -> Answer:
-        """The status page: for whoever has the key, in the address once and in a cookie then."""
-        if not _HOSTS.fullmatch(environ.get("HTTP_HOST", "")) or "HTTP_ORIGIN" in environ:
-            return page.refusal(403, "loopback clients only")
-        cookie = f"sandbox-{environ['SERVER_PORT']}"
-        given = parse_qs(environ.get("QUERY_STRING", "")).get("key", [""])[0]
-        if hmac.compare_digest(given.encode(), self.key.encode()):
-            keep = f"{cookie}={given}; HttpOnly; SameSite=Strict; Path=/"
-            return Answer(303, b"", {"Location": "/", "Set-Cookie": keep})
-        pairs = (pair.strip().partition("=") for pair in environ.get("HTTP_COOKIE", "").split(";"))
-        held = next((value for name, _, value in pairs if name == cookie), "")
-        if not hmac.compare_digest(held.encode(), self.key.encode()):
-            return page.refusal(403, "Open the address that this prints: python -m sandbox page")
-        if environ["PATH_INFO"] == "/":
-            return self._overview()
-        job_id = environ["PATH_INFO"].removeprefix("/job/")
-        found = (views.job(batch, job_id) for batch in self._all_batches())
-        shown = next((one for one in found if one), None)
-        return page.job(*shown) if shown else page.refusal(404, f"there is no job {job_id}")
-
-    def _overview(self) -> Answer:
-        facts = self._status()
-        heading = (
-            f"{facts['region']}, up for {facts['uptime']:.0f} s, {len(facts['running'])} running in "
-            f"{facts['slots']} slots, clock {facts['speed']:g} times as fast as usual"
-        )
-        log = self.faults.log()
-        struck = [(n + 1, *_fault_row(fault)) for n, fault in enumerate(log["struck"])]
-        lasting = msgspec.to_builtins(self.conditions.now).items()
-        return page.overview(
-            heading,
-            [
-                *(table for batch in self._all_batches() for table in views.tables(batch)),
-                page.Table("Faults", ("number", "kind", "what"), reversed(struck[-50:])),
-                page.Table("Waiting faults", ("kind", "what"), map(_fault_row, log["waiting"])),
-                page.Table("Conditions", ("name", "value"), [(k, str(v)) for k, v in lasting]),
-            ],
-        )
-
     def _metadata(self, environ: Environ) -> Answer:
         secret, path = metadata.split(environ["PATH_INFO"])
         for batch in self._all_batches():
@@ -374,21 +343,6 @@ def _failure(fault: Fault, service: str, environ: Environ) -> Answer | None:
         message = "a fault was asked for"
         return error(500, "InternalFailure", message, service=service, content_type=content_type)
     return None
-
-
-def _is_for_people(environ: Environ) -> bool:
-    """Whether a browser asks, not a client of AWS: those sign."""
-    path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
-    signed = environ.get("HTTP_AUTHORIZATION") or "X-Amz-Credential" in query
-    return (
-        environ["REQUEST_METHOD"] == "GET"
-        and not signed
-        and (path == "/" or path.startswith("/job/"))
-    )
-
-
-def _fault_row(fault: dict[str, Any]) -> tuple[str, str]:
-    return fault["kind"], ", ".join(f"{k} {v}" for k, v in fault.items() if k != "kind")
 
 
 def _scope(environ: Environ) -> Scope | None:

@@ -66,6 +66,14 @@ class Running:
         """Moves the sandbox's clock on."""
         control(self.port, self.app.key, "POST", "clock", {"advance": seconds})
 
+    def speed_up(self, factor: float) -> None:
+        """From now on the sandbox's clock goes so many times as fast as usual."""
+        control(self.port, self.app.key, "POST", "clock", {"speed": factor})
+
+    def struck(self) -> list[dict[str, Any]]:
+        """The log of faults: those that struck, in order."""
+        return self.app.faults.log()["struck"]
+
 
 @contextlib.contextmanager
 def running(

@@ -99,12 +99,8 @@ class Account:
     @_inside_moto
     def launch_template_fault(self, template: dict[str, Any]) -> str | None:
         """Why the launch template can't be used, None if it can."""
-        from moto.ec2.models import ec2_backends  # noqa: PLC0415 # only once Batch is used
-
-        ec2 = ec2_backends[self.account_id][self.region]
         wanted = template.get("launchTemplateId") or template.get("launchTemplateName")
-        by_name = {t.name: t for t in ec2.launch_templates.values()}
-        found = ec2.launch_templates.get(str(wanted)) or by_name.get(str(wanted))
+        found = self._launch_template(template)
         if found is None:
             return f"the launch template {wanted} does not exist"
         version = template.get("version") or "$Default"
@@ -113,6 +109,32 @@ class Account:
         ):
             return f"the launch template {wanted} has no version {version}"
         return None
+
+    @_inside_moto
+    def group_faults(self, templates: list[dict[str, Any]]) -> list[str]:
+        """Which of the launch templates bring no security group, or one that does not exist."""
+        faults = []
+        for template in templates:
+            if self.launch_template_fault(template):
+                continue  # which tells it
+            found = self._launch_template(template)
+            data = found.get_version(template.get("version") or "$Default").data
+            interfaces = data.get("NetworkInterfaces", [])
+            groups = [
+                *data.get("SecurityGroupIds", []),
+                *(group for interface in interfaces for group in interface.get("Groups", [])),
+            ]
+            faults += self.network_faults([], groups)
+            if not groups:
+                faults.append(f"the launch template {found.name} has no security groups")
+        return faults
+
+    def _launch_template(self, template: dict[str, Any]) -> Any:
+        from moto.ec2.models import ec2_backends  # noqa: PLC0415 # only once Batch is used
+
+        wanted = str(template.get("launchTemplateId") or template.get("launchTemplateName"))
+        known = ec2_backends[self.account_id][self.region].launch_templates
+        return known.get(wanted) or next((t for t in known.values() if t.name == wanted), None)
 
     @_inside_moto
     def secret_fault(self, role: str, source: str) -> str | None:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from sandbox.batch import limits, nodes, tasks
+from sandbox.batch import limits, mounts, nodes, tags, tasks
 from sandbox.batch.paging import paged, refuse_both
 from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Store
@@ -20,6 +20,9 @@ _FARGATE_ONLY = (
 )
 """Members for Fargate, which AWS refuses with EC2 (API Reference, ContainerProperties)."""
 _UNLIKE = ("enableExecuteCommand",)
+_CONDITIONS = frozenset({"onReason", "onStatusReason", "onExitCode"})
+_IMAGE = re.compile("[A-Za-z0-9_:./#@-]+")
+"""API Reference, ContainerProperties, image; a digest comes behind `@`."""
 _NUMBERS = {"VCPU": limits.VCPUS, "MEMORY": limits.MEMORY_MIB, "GPU": limits.GPUS}
 
 
@@ -37,7 +40,8 @@ def register(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     _check_properties(request)
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
-    limits.TAGS.check(len(request.get("tags", {})))
+    limits.SCHEDULING_PRIORITY.check(request.get("schedulingPriority", 0))
+    tags.check(request.get("tags"))
     revisions = store.definitions.setdefault(name, [])
     revision = len(revisions) + 1
     arn = store.account.arn("job-definition", f"{name}:{revision}")
@@ -68,6 +72,9 @@ def describe(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeJobDefinitions, by list, name and status, in pages."""
     refuse_both(request, "jobDefinitions")
     if request.get("jobDefinitions"):
+        if set(request) != {"jobDefinitions"}:
+            raise refusal("pages", "jobDefinitions can't be used with other parameters")
+        limits.DESCRIBE_DEFINITIONS.check(len(request["jobDefinitions"]))
         wanted = map(store.find_definition, request["jobDefinitions"])
         found = [definition for definition in wanted if definition]
     else:
@@ -101,18 +108,21 @@ def check_retry(strategy: dict[str, Any] | None) -> None:
     rules = strategy.get("evaluateOnExit", [])
     limits.EVALUATE_ON_EXIT.check(len(rules))
     for rule in rules:
-        if rule["action"].upper() not in {"RETRY", "EXIT"}:
-            raise refusal(
-                "retry rules", f"evaluateOnExit.action is {rule['action']!r}: RETRY or EXIT"
-            )
-        if not any(rule.get(k) for k in ("onReason", "onStatusReason", "onExitCode")):
+        if not any(rule.get(key) for key in _CONDITIONS):
             raise refusal("retry rules", "an evaluateOnExit rule needs a condition")
-        for key in ("onReason", "onStatusReason", "onExitCode"):
-            pattern = rule.get(key, "*")
-            if not 1 <= len(pattern) <= 512 or "*" in pattern[:-1]:  # noqa: PLR2004 # API Reference
-                raise refusal(
-                    "retry rules", f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it"
-                )
+        for key in _CONDITIONS & set(rule):
+            _check_condition(key, rule[key])
+
+
+def _check_condition(key: str, pattern: str) -> None:
+    limits.CONDITION.check(len(pattern))
+    if "*" in pattern[:-1]:
+        raise refusal("retry rules", f"evaluateOnExit.{key} is {pattern!r}: `*` may only end it")
+    letters, told = r"[0-9]", "digits"
+    if key != "onExitCode":
+        letters, told = r"[A-Za-z0-9.:\s]", "letters, digits, periods, colons and white space"
+    if not re.fullmatch(letters + r"*\*?", pattern):
+        raise refusal("retry rules", f"evaluateOnExit.{key} is {pattern!r}: it takes {told}")
 
 
 def check_timeout(timeout: dict[str, Any] | None) -> None:
@@ -189,6 +199,11 @@ def check_container(container: dict[str, Any]) -> None:
     _refuse_members(container)
     if not container.get("image"):
         raise refusal("image and resources", "containerProperties.image must be provided")
+    limits.IMAGE.check(len(container["image"]))
+    if not _IMAGE.fullmatch(container["image"]):
+        raise refusal(
+            "image and resources", f"the image {container['image']!r} is not a legal name"
+        )
     requirements = container.get("resourceRequirements", [])
     check_requirements(requirements)
     for kind, old in (("VCPU", "vcpus"), ("MEMORY", "memory")):
@@ -197,7 +212,7 @@ def check_container(container: dict[str, Any]) -> None:
     check_environment(container.get("environment", []))
     check_command(container.get("command", []))
     _check_roles(container)
-    _check_volumes(container)
+    mounts.check(container)
     driver = container.get("logConfiguration", {}).get("logDriver", "awslogs")
     if driver != "awslogs":
         raise unsupported(f"the log driver {driver}")
@@ -218,27 +233,3 @@ def _check_roles(container: dict[str, Any]) -> None:
             raise refusal("roles are ARNs", f"{key} must be an ARN")
     if container.get("secrets") and not container.get("executionRoleArn"):
         raise refusal("secrets need a role", "secrets need an executionRoleArn")
-
-
-def _check_volumes(container: dict[str, Any]) -> None:
-    """Names fit together. A local process sees no volume: it has this machine's files."""
-    names = [volume.get("name") for volume in container.get("volumes", [])]
-    if len(set(names)) < len(names):
-        raise refusal("volumes", "volumes has a name twice")
-    for mount in container.get("mountPoints", []):
-        if mount.get("sourceVolume") not in names:
-            raise refusal(
-                "volumes", f"mountPoints.sourceVolume {mount.get('sourceVolume')!r}: no volume"
-            )
-    limits_named = [limit["name"] for limit in container.get("ulimits", [])]
-    if len(set(limits_named)) < len(limits_named):
-        raise refusal("ulimits", "ulimits has a name twice")
-    for limit in container.get("ulimits", []):
-        if limit["softLimit"] > limit["hardLimit"]:
-            raise refusal("ulimits", f"the soft limit of {limit['name']} is above its hard limit")
-    memory = container.get("linuxParameters", {})
-    swap, swappiness = memory.get("maxSwap"), memory.get("swappiness")
-    if swappiness is not None and not 0 <= swappiness <= 100:  # noqa: PLR2004 # API Reference
-        raise refusal("swap", f"swappiness is {swappiness}: it is between 0 and 100")
-    if swap is not None and swap < 0:
-        raise refusal("swap", f"maxSwap is {swap}: it is 0 or more")

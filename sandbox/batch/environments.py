@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tags, templates
 from sandbox.batch.instances import InstanceType, expand, is_arm
 from sandbox.batch.paging import paged, refuse_both
 from sandbox.batch.rules import refusal, unsupported
@@ -47,8 +47,12 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     if name in store.environments:
         raise refusal("one of a name", "Object already exists")
     limits.COMPUTE_ENVIRONMENTS.check(len(store.environments) + 1)
+    if request.get("state", "ENABLED") != "ENABLED":
+        raise refusal(
+            "created enabled", "a compute environment must be created in the ENABLED state"
+        )
     resources = _checked_kind(request)
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     arn = store.account.arn("compute-environment", name)
     environment = Resource(
         name,
@@ -113,8 +117,7 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     current = detail["computeResources"]
     changes = request.get("computeResources") or {}
     _refuse_frozen(detail, request, changes)
-    merged = {k: v for k, v in (current | changes).items() if v is not None}
-    merged.pop("updateToLatestImageVersion", None)  # a wish, not a state
+    merged = _merged(current, changes)
     _check_resources(merged if "desiredvCpus" in changes else merged | {"desiredvCpus": None})
     if changes.get("desiredvCpus", current["desiredvCpus"]) < current["desiredvCpus"]:
         raise refusal(
@@ -130,7 +133,7 @@ def update(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         policy = detail["updatePolicy"]
         minutes = policy["jobExecutionTimeoutMinutes"]
         environment.replace_after_s = 0 if policy["terminateJobsOnUpdate"] else minutes * 60
-    environment.faults = _later_faults(store, request.get("serviceRole"), merged)
+    environment.faults = _later_faults(store, _own_role(detail), merged)
     environment.move("UPDATING")
     return {
         "computeEnvironmentName": environment.name,
@@ -221,12 +224,26 @@ def _update_unmanaged(
     for member in ("unmanagedvCpus", "state", "serviceRole", "context"):
         if request.get(member) is not None:
             environment.detail[member] = request[member]
-    environment.faults = _later_faults(store, request.get("serviceRole"), {})
+    environment.faults = _later_faults(store, _own_role(environment.detail), {})
     environment.move("UPDATING")
     return {
         "computeEnvironmentName": environment.name,
         "computeEnvironmentArn": environment.arn,
     }
+
+
+def _merged(current: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The resources after the change; what is set to an empty value goes (API Reference,
+    ComputeResourceUpdate).
+    """
+    merged = {key: value for key, value in (current | changes).items() if value not in (None, "")}
+    merged.pop("updateToLatestImageVersion", None)  # a wish, not a state
+    if not merged.get("ec2Configuration"):
+        merged.pop("ec2Configuration", None)
+    template = merged.get("launchTemplate", {})
+    if "" in (template.get("launchTemplateId"), template.get("launchTemplateName")):
+        del merged["launchTemplate"]
+    return merged
 
 
 def _refuse_while_changing(environment: Resource) -> None:
@@ -248,10 +265,11 @@ def _refuse_frozen(
             "service-linked role and an allocation strategy of "
             f"{', '.join(sorted(UPDATABLE_STRATEGIES))}",
         )
-    if request.get("serviceRole") and service_linked:
+    role = request.get("serviceRole")
+    if role and service_linked != ("/aws-service-role/" in role):
         raise refusal(
             "service-linked for good",
-            "A service-linked role can't be replaced by another service role",
+            "A service-linked role can't be replaced by another service role, nor the other way",
         )
 
 
@@ -269,6 +287,9 @@ def _check_resources(resources: dict[str, Any]) -> None:
     if resources["type"] not in {"EC2", "SPOT"}:
         raise unsupported(f"compute resources of type {resources['type']}")
     _check_members(resources)
+    if resources.get("capacityTags"):
+        raise refusal("resources", "capacityTags is for ECS_MANAGED_INSTANCES")
+    templates.check(resources.get("launchTemplate"), resources["instanceTypes"])
     _check_vcpus(resources)
     if "bidPercentage" in resources:
         if not spot:
@@ -291,12 +312,12 @@ def _check_members(resources: dict[str, Any]) -> None:
     for member, words in (("instanceRole", "Instance role"), ("minvCpus", "Resource minvCpus")):
         if resources.get(member) is None:
             raise refusal("resources", f"Error executing request, Exception : {words} is required.")
-    needed = ["instanceTypes", "subnets"]
-    if not resources.get("launchTemplate"):  # which may have the security groups
-        needed.append("securityGroupIds")
-    for member in needed:
+    for member in ("instanceTypes", "subnets"):
         if not resources.get(member):
             raise refusal("resources", f"computeResources.{member} must be provided")
+    if not resources.get("securityGroupIds") and not resources.get("launchTemplate"):
+        told = "securityGroupIds or launchTemplate"  # which may have the security groups
+        raise refusal("resources", f"computeResources.{told} must be provided")
 
 
 def _check_vcpus(resources: dict[str, Any]) -> None:
@@ -350,17 +371,24 @@ def _check_image(found: InstanceType, images: set[str]) -> None:
         raise refusal("images fit", f"{found.name} needs the image type ECS_AL2023")
 
 
+def _own_role(detail: dict[str, Any]) -> str | None:
+    """The environment's service role, None for the service-linked one."""
+    role = str(detail["serviceRole"])
+    return None if "/aws-service-role/" in role else role
+
+
 def _later_faults(store: Store, service_role: str | None, resources: dict[str, Any]) -> list[str]:
     """What AWS finds after it has answered: the environment becomes INVALID."""
     account = store.account
-    faults = account.network_faults(
-        resources.get("subnets", []), resources.get("securityGroupIds", [])
-    )
+    used = templates.all_of(resources["launchTemplate"]) if resources.get("launchTemplate") else []
+    groups = resources.get("securityGroupIds", [])
+    faults = account.network_faults(resources.get("subnets", []), groups)
+    if resources and not groups:
+        faults += account.group_faults(used)
     checks = [account.profile_fault(resources["instanceRole"])] if resources else []
     if service_role:
         checks.append(account.role_fault(service_role, "batch.amazonaws.com"))
     if resources.get("spotIamFleetRole"):
         checks.append(account.role_fault(resources["spotIamFleetRole"], "spotfleet.amazonaws.com"))
-    if resources.get("launchTemplate"):
-        checks.append(account.launch_template_fault(resources["launchTemplate"]))
+    checks += [account.launch_template_fault(template) for template in used]
     return [*faults, *(fault for fault in checks if fault)]

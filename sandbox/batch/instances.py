@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+_X86_64 = ("m6i", "c6i", "r6i", "c7i")
+BUNDLES: Mapping[str, tuple[str, ...]] = {
+    "optimal": _X86_64,
+    "default_x86_64": _X86_64,
+    "default_arm64": ("m6g", "c6g", "r6g", "c7g"),
+}
+"""Families that Batch chooses from under these names (API Reference, ComputeResource)."""
 AGENT_MIB = 32
 """ECS_RESERVED_MEMORY as Batch sets it (User Guide, Compute environment memory management)."""
 
@@ -44,12 +52,12 @@ def instance_type(name: str) -> InstanceType | None:
 
 @functools.lru_cache(4096)
 def expand(name: str) -> tuple[InstanceType, ...]:
-    """The types that an entry of instanceTypes stands for: a type, a family, or `optimal`.
+    """The types that an entry of instanceTypes stands for: a type, a family, or a bundle.
 
     Empty when EC2 has no such type or family.
     """
-    if name in {"optimal", "default_x86_64"}:
-        return tuple(t for family in ("m4", "c4", "r4") for t in expand(family))
+    if name in BUNDLES:
+        return tuple(found for family in BUNDLES[name] for found in expand(family))
     if "." in name:
         found = instance_type(name)
         return (found,) if found else ()

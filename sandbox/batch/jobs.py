@@ -1,4 +1,4 @@
-"""Jobs as clients see them: submit, describe, list, cancel, terminate. No I/O.
+"""Jobs as clients see them: submit, describe, cancel, terminate. No I/O.
 
 Reading changes nothing; states move in the scheduler.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from sandbox.batch import dependencies, limits, nodes, states, tasks
+from sandbox.batch import dependencies, limits, nodes, states, tags, tasks
 from sandbox.batch.definitions import (
     check_command,
     check_environment,
@@ -19,7 +19,6 @@ from sandbox.batch.definitions import (
     check_retry,
     check_timeout,
 )
-from sandbox.batch.paging import paged
 from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.shares import check_job
 from sandbox.batch.store import Array, Job, Store, new_id
@@ -36,14 +35,14 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     queue = store.existing_queue(request["jobQueue"])
     if queue.detail["state"] != "ENABLED" or queue.detail["status"] == "DELETING":
         raise refusal("disabled queue", f"JobQueue {queue.arn} is not ENABLED")
-    check_job(queue, request)
+    check_job(queue, request, store.waiting.get(queue.arn, ()))
     definition = store.definition(request["jobDefinition"])
     if definition["status"] != "ACTIVE":
         raise refusal("latest active", f"JobDefinition {request['jobDefinition']} is not ACTIVE")
     dependencies.check(store, request)
     _check_kind(definition, request)
     spec = _merge(definition, request) | {"jobQueue": queue.arn}
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
     if "arrayProperties" in request:
@@ -69,33 +68,9 @@ def describe(
     return {"jobs": [job_detail(store, job) for job in found if job and seen(job)]}
 
 
-def list_jobs(
-    store: Store, request: dict[str, Any], seen: Callable[[Job], bool] = lambda _: True
-) -> dict[str, Any]:
-    """ListJobs: a queue's jobs or an array's children, newest first.
-
-    RUNNING only unless a status is given; a filter ignores the status (API Reference).
-    """
-    filters = request.get("filters", [])
-    places = ("jobQueue", "arrayJobId", "multiNodeJobId")
-    if sum(bool(request.get(place)) for place in places) != 1:
-        raise refusal("listing", "one of jobQueue, arrayJobId and multiNodeJobId must be given")
-    if len(filters) > 1:
-        raise refusal("listing", "only one filter is supported")
-    jobs = _candidates(store, request)
-    if filters and request.get("jobQueue"):
-        jobs = _filtered(jobs, filters[0])
-        limit = limits.LIST_PAGE_FILTERED
-    else:
-        status = request.get("jobStatus", states.RUNNING)
-        jobs = (job for job in jobs if job.status == status)
-        limit = limits.LIST_PAGE
-    page, token = paged([job for job in jobs if seen(job)], request, limit)
-    return {"jobSummaryList": [_summary(job) for job in page], "nextToken": token}
-
-
 def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJob: ends what has not started; what runs is left alone (API Reference)."""
+    limits.REASON.check(len(request["reason"]))
     job = _existing(store, request["jobId"])
     if job.parent and job.parent.nodes:
         return {}  # a node does not wait by itself
@@ -111,6 +86,7 @@ def cancel(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
 
 def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """TerminateJob: ends what has not started, stops what runs."""
+    limits.REASON.check(len(request["reason"]))
     terminate_all(_existing(store, request["jobId"]), request["reason"], now_ms)
     return {}
 
@@ -118,6 +94,7 @@ def terminate(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, A
 def bulk(store: Store, operation: Any, request: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """CancelJobs and TerminateJobs: each id by itself; a fault of one does not stop the others."""
     limits.BULK_JOBS.check(len(request["jobs"]))
+    limits.REASON.check(len(request["reason"]))
     successful: list[str] = []
     errors: list[dict[str, Any]] = []
     for job_id in request["jobs"]:
@@ -222,7 +199,7 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
     else:
         own |= _merge_task(definition, request, parameters)
     timeout = request.get("timeout") or definition.get("timeout")
-    tags = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
+    inherited = dict(definition.get("tags", {})) if definition.get("propagateTags") else {}
     return {
         "jobName": request["jobName"],
         "jobDefinition": definition["jobDefinitionArn"],
@@ -234,7 +211,7 @@ def _merge(definition: dict[str, Any], request: dict[str, Any]) -> dict[str, Any
         "parameters": parameters,
         "propagateTags": request.get("propagateTags", definition.get("propagateTags", False)),
         **own,
-        "tags": tags | request.get("tags", {}),
+        "tags": inherited | request.get("tags", {}),
         "shareIdentifier": request.get("shareIdentifier", ""),
         "schedulingPriority": request.get(
             "schedulingPriorityOverride", definition.get("schedulingPriority", 0)
@@ -379,91 +356,6 @@ def _check_overrides(overrides: dict[str, Any]) -> None:
     check_requirements(overrides.get("resourceRequirements", []))
     limits.VCPUS.check(overrides.get("vcpus", 1))
     limits.MEMORY_MIB.check(overrides.get("memory", limits.MEMORY_MIB.at_least))
-
-
-def _candidates(store: Store, request: dict[str, Any]) -> Iterator[Job]:
-    parent_id = request.get("arrayJobId") or request.get("multiNodeJobId")
-    if parent_id:
-        parent = store.look_at(parent_id)
-        if parent is None:
-            raise refusal("what is named exists", f"Job {parent_id} does not exist")
-        if parent.array and request.get("arrayJobId"):
-            yield from (parent.look_at_child(index) for index in range(parent.array.size))
-        elif parent.nodes and request.get("multiNodeJobId"):
-            yield from parent.nodes.children
-    else:
-        queue = store.existing_queue(request["jobQueue"])
-        for job in reversed(store.jobs.values()):
-            if job.spec["jobQueue"] == queue.arn:
-                yield job
-
-
-def _filtered(jobs: Iterator[Job], wanted: dict[str, Any]) -> Iterator[Job]:
-    """The jobs that one of the filter's values matches.
-
-    Raises ClientError for a filter that AWS does not have, or a time that is none.
-    """
-    name, values = str(wanted.get("name")), wanted.get("values", [])
-    if name not in _FILTERS:
-        raise refusal("listing", f"filters.name is {name!r}: the filters are {', '.join(_FILTERS)}")
-    if name in {"BEFORE_CREATED_AT", "AFTER_CREATED_AT"}:
-        for value in values:
-            if not re.fullmatch("[0-9]{1,18}", value):
-                raise refusal("listing", f"{name} is {value!r}: it takes milliseconds since 1970")
-    matches = _FILTERS[name]
-    return (job for job in jobs if any(matches(job, value) for value in values))
-
-
-def _of_definition(job: Job, value: str) -> bool:
-    """A name (any revision), its beginning with `*`, or one ARN; in the case given."""
-    if value.startswith("arn:"):
-        return bool(job.spec["jobDefinition"] == value)
-    name = str(job.spec["definitionName"])
-    return name.startswith(value[:-1]) if value.endswith("*") else name == value
-
-
-def _like(text: str, pattern: str) -> bool:
-    """Case-insensitive; `*` at the end matches the rest (API Reference, ListJobs)."""
-    text, pattern = text.lower(), pattern.lower()
-    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
-
-
-_FILTERS: Mapping[str, Callable[[Job, str], bool]] = {
-    "JOB_NAME": lambda job, value: _like(job.name, value),
-    "JOB_DEFINITION": _of_definition,
-    "BEFORE_CREATED_AT": lambda job, value: job.created_ms < int(value),
-    "AFTER_CREATED_AT": lambda job, value: job.created_ms > int(value),
-    "SHARE_IDENTIFIER": lambda job, value: job.spec.get("shareIdentifier") == value,
-}
-"""By name, whether a value of the filter matches (API Reference, ListJobs)."""
-
-
-def _summary(job: Job) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "jobArn": job.arn,
-        "jobId": job.id,
-        "jobName": job.name,
-        "createdAt": job.created_ms,
-        "status": job.status,
-        "statusReason": job.status_reason,
-        "startedAt": job.started_ms,
-        "stoppedAt": job.stopped_ms,
-        "jobDefinition": job.spec["jobDefinition"],
-        "shareIdentifier": job.spec["shareIdentifier"] or None,
-    }
-    if job.array:
-        summary["arrayProperties"] = {"size": job.array.size}
-    elif job.nodes:
-        summary["nodeProperties"] = {"numNodes": len(job.nodes.children)}
-    elif job.parent and job.parent.nodes:
-        main = job is job.parent.nodes.main_node
-        summary["nodeProperties"] = {"isMainNode": main, "nodeIndex": job.index}
-    elif job.index is not None:
-        summary["arrayProperties"] = {"index": job.index}
-    ran = job.ran.get("container")
-    if ran:
-        summary["container"] = {key: ran[key] for key in ("exitCode", "reason") if key in ran}
-    return summary
 
 
 def _existing(store: Store, job_id: str) -> Job:

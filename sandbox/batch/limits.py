@@ -51,10 +51,21 @@ OVERRIDES = Limit(
     "characters of container overrides", 8192, source="ECS API Reference, RunTask, overrides"
 )
 EC2_CONFIGURATIONS = Limit("items of ec2Configuration", 2, source=_API + "ComputeResource")
+LAUNCH_TEMPLATE_OVERRIDES = Limit(
+    "overrides of a launch template", 10, source=_API + "LaunchTemplateSpecification"
+)
 ATTEMPTS = Limit("retry attempts", 10, 1, source=_API + "RetryStrategy")
 EVALUATE_ON_EXIT = Limit("evaluateOnExit rules", 5, source=_API + "RetryStrategy")
+CONDITION = Limit("characters of a condition", 512, 1, source=_API + "EvaluateOnExit")
+IMAGE = Limit("characters of an image", 255, 1, source=_API + "ContainerProperties")
+REASON = Limit("characters of a reason", 1024, source=_API + "TerminateJob, CancelJob")
 TIMEOUT_S = Limit("attemptDurationSeconds", 2**31 - 1, 60, source=_API + "JobTimeout")
+EFS_PORT = Limit("transitEncryptionPort", 65_535, source=_API + "EFSVolumeConfiguration")
+EFS_ROOT = Limit("characters of rootDirectory", 4096, source=_API + "EFSVolumeConfiguration")
 DESCRIBE_JOBS = Limit("jobs per DescribeJobs call", 100, source=_API + "DescribeJobs")
+DESCRIBE_DEFINITIONS = Limit(
+    "job definitions per call", 100, source=_API + "DescribeJobDefinitions, jobDefinitions"
+)
 BULK_JOBS = Limit("jobs per bulk call", 50, source=_API + "TerminateJobs")
 MEMORY_MIB = Limit("memory in MiB", 2**31 - 1, 4, source=_API + "ResourceRequirement")
 VCPUS = Limit("vCPUs", 2**31 - 1, 1, source=_API + "ResourceRequirement")
@@ -71,6 +82,7 @@ STATE_TIME_LIMIT_S = Limit(
 SHARE_DECAY_S = Limit("shareDecaySeconds", 604_800, source=_API + "FairsharePolicy")
 COMPUTE_RESERVATION = Limit("computeReservation", 99, source=_API + "FairsharePolicy")
 SHARES = Limit("shares of a scheduling policy", 500, source=_API + "FairsharePolicy")
+ACTIVE_SHARES = Limit("active share identifiers of a queue", 500, 1, source=_API + "CreateJobQueue")
 SCHEDULING_PRIORITY = Limit("schedulingPriority", 9999, source=_API + "SubmitJob")
 LIST_PAGE = Limit("ListJobs maxResults", 1000, 1, source=_API + "ListJobs")
 LIST_PAGE_FILTERED = Limit("ListJobs maxResults with a filter", 100, 1, source=_API + "ListJobs")

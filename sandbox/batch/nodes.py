@@ -84,6 +84,10 @@ def check_overrides(properties: dict[str, Any], overrides: dict[str, Any]) -> in
             raise refusal("number of nodes", "the main node must be one of the nodes")
     for item in overrides.get("nodePropertyOverrides", []):
         targets = parse_range(item["targetNodes"], count)
+        if len(item.get("instanceTypes", [])) > 1:  # API Reference, NodeRangeProperty
+            raise refusal(
+                "one type for all nodes", "nodePropertyOverrides.instanceTypes takes one type"
+            )
         if item.get("eksPropertiesOverride") is not None:
             raise unsupported("nodePropertyOverrides.eksPropertiesOverride")
         for index in targets:

@@ -28,6 +28,8 @@ from botocore.model import (
 from sandbox.batch.errors import ServerError
 from sandbox.batch.rules import refusal
 
+_ANY_CASE = frozenset({"RetryAction"})
+"""Enums whose values come in either case (API Reference, EvaluateOnExit, action)."""
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -188,7 +190,8 @@ def _size_faults(shape: Shape, size: float, what: str, path: str) -> Iterator[st
 
 
 def _text_faults(shape: StringShape, value: str, path: str) -> Iterator[str]:
-    if shape.enum and value not in shape.enum:
+    shown = value.upper() if shape.name in _ANY_CASE else value
+    if shape.enum and shown not in shape.enum:
         yield f"{path} is {value!r}, the values are {', '.join(shape.enum)}"
     pattern = shape.metadata.get("pattern")
     if pattern and not re.fullmatch(pattern, value):

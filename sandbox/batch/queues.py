@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tags
 from sandbox.batch.environments import instance_types
 from sandbox.batch.instances import is_arm
 from sandbox.batch.paging import paged, refuse_both
@@ -45,7 +45,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
         policy = existing_policy(store, request["schedulingPolicyArn"])
         detail["schedulingPolicyArn"] = policy.arn
     limits.PRIORITY.check(request["priority"])
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     queue = Resource(name, detail["jobQueueArn"], detail)
     store.queues[name] = queue
     store.tags[queue.arn] = dict(request.get("tags", {}))
@@ -119,6 +119,10 @@ def _order(store: Store, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len({item["order"] for item in order}) < len(order):
         raise refusal("environments of a queue", "computeEnvironmentOrder has an order twice")
     environments = [store.existing_environment(item["computeEnvironment"]) for item in order]
+    if len({environment.arn for environment in environments}) < len(order):
+        raise refusal(
+            "environments of a queue", "computeEnvironmentOrder has a compute environment twice"
+        )
     for environment in environments:
         if environment.detail["status"] not in {"VALID", "UPDATING"}:
             raise refusal("environments of a queue", f"{environment.name} is not VALID")
@@ -138,6 +142,12 @@ def _order(store: Store, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _actions(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for action in actions:
         limits.STATE_TIME_LIMIT_S.check(action["maxTimeSeconds"])
+        if action["action"] != "CANCEL":
+            raise refusal(
+                "cancel only",
+                f"jobStateTimeLimitActions.action is {action['action']}: queues with compute "
+                "environments have CANCEL only",
+            )
         if action["reason"] not in TIME_LIMIT_REASONS:
             raise refusal(
                 "time limits",

@@ -64,7 +64,7 @@ RULES: Mapping[str, Rule] = {
         "seen: hashicorp/terraform-provider-aws#43969",
     ),
     "service-linked for good": Rule(
-        "the service-linked role can't be replaced by another",
+        "the service-linked role and one's own do not replace each other",
         "API Reference, UpdateComputeEnvironment, serviceRole",
     ),
     "types exist": Rule(
@@ -138,10 +138,36 @@ RULES: Mapping[str, Rule] = {
         "newer strategies may exceed maxvCpus by one instance",
         "User Guide, Instance type allocation strategies",
     ),
+    "created enabled": Rule(
+        "an environment is created ENABLED", "API Reference, CreateComputeEnvironment, state"
+    ),
+    "bundles of types": Rule(
+        "optimal, default_x86_64 and default_arm64 are families that Batch chooses from",
+        "API Reference, ComputeResource, instanceTypes",
+    ),
+    "launch templates": Rule(
+        "a launch template is named in one way; its overrides are for types of the environment, "
+        "each for others",
+        "API Reference, LaunchTemplateSpecification, LaunchTemplateSpecificationOverride",
+    ),
+    "groups from templates": Rule(
+        "security groups come from securityGroupIds or the launch template",
+        "API Reference, ComputeResource, securityGroupIds",
+    ),
+    "empty takes away": Rule(
+        "an update to an empty value takes the member away", "API Reference, ComputeResourceUpdate"
+    ),
     # queues
     "environments of a queue": Rule(
-        "they are VALID, and each has an order of its own",
+        "they are VALID, each once, and each has an order of its own",
         "API Reference, CreateJobQueue, computeEnvironmentOrder",
+    ),
+    "cancel only": Rule(
+        "time limits of queues with compute environments cancel, and do not terminate",
+        "API Reference, JobStateTimeLimitAction, action",
+    ),
+    "no overlap of shares": Rule(
+        "no entry of a scheduling policy is, or begins, another", "API Reference, ShareAttributes"
     ),
     "queue delete order": Rule(
         "a queue goes when DISABLED; its jobs are terminated", "API Reference, DeleteJobQueue"
@@ -194,7 +220,8 @@ RULES: Mapping[str, Rule] = {
         "whole numbers, each type once", "API Reference, ResourceRequirement"
     ),
     "retry rules": Rule(
-        "a rule of evaluateOnExit has a condition, * at the end of a pattern alone, and RETRY or EXIT",
+        "a rule of evaluateOnExit has a condition of the letters there are, * at its end alone, and RETRY "
+        "or EXIT, in either case",
         "API Reference, EvaluateOnExit",
     ),
     "attempts given": Rule(
@@ -215,11 +242,16 @@ RULES: Mapping[str, Rule] = {
         "secrets need an execution role", "User Guide, Specifying sensitive data"
     ),
     "volumes": Rule(
-        "each has a name of its own, and a mount point names one of them",
-        "API Reference, Volume, MountPoint",
+        "each has a name of its own, a mount point names one of them, and what EFS needs is there",
+        "API Reference, Volume, MountPoint, EFSVolumeConfiguration",
     ),
-    "ulimits": Rule("each once, the soft limit below the hard one", "API Reference, Ulimit"),
-    "swap": Rule("maxSwap is 0 or more, swappiness 0 to 100", "API Reference, LinuxParameters"),
+    "ulimits": Rule(
+        "each of those there are once, the soft limit below the hard one", "API Reference, Ulimit"
+    ),
+    "Linux parameters": Rule(
+        "maxSwap is 0 or more, swappiness 0 to 100; shared memory and tmpfs have a size",
+        "API Reference, LinuxParameters, Tmpfs",
+    ),
     "not on EC2": Rule(
         "what Fargate alone has is refused",
         "API Reference, ContainerProperties, EcsTaskProperties",
@@ -238,6 +270,11 @@ RULES: Mapping[str, Rule] = {
     "inactive vanish": Rule(
         "inactive revisions vanish after 180 days, and their numbers stay used",
         "API Reference, DeregisterJobDefinition",
+    ),
+    # all resources
+    "reserved tags": Rule("no tag begins with aws:", "User Guide, Tag restrictions"),
+    "arns": Rule(
+        "an ARN is of one kind, account and Region", "IAM User Guide, Amazon Resource Names"
     ),
     # jobs
     "states": Rule(
@@ -345,6 +382,11 @@ RULES: Mapping[str, Rule] = {
     "listing": Rule(
         "ListJobs tells RUNNING jobs unless asked; a filter ignores the status and children",
         "API Reference, ListJobs",
+    ),
+    "pages of ListJobs": Rule(
+        "ListJobs makes pages no longer than 1,000, with a filter 100, and takes a greater "
+        "maxResults; a share and a status go together",
+        "API Reference, ListJobs, maxResults, filters",
     ),
     "kept a week": Rule("jobs are kept a week after their end", "User Guide, Job states"),
     "no nodes on spot": Rule(

@@ -12,17 +12,16 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from sandbox.batch import attempts, dependencies, nodes, shares, states, turns
-from sandbox.batch.attempts import MAIN_ENDED, TIMED_OUT, Ended, Running
+from sandbox.batch import attempts, nodes, progress, shares, states, turns
+from sandbox.batch.attempts import MAIN_ENDED, Ended, Running
 from sandbox.batch.containers import ContainerExecutor
 from sandbox.batch.executor import Executor
 from sandbox.batch.jobs import end, terminate_all
 from sandbox.batch.machines import Machine, Machines
 from sandbox.batch.placement import Placement, needs_of, place, vcpus
 from sandbox.batch.retention import forget, forget_definitions
-from sandbox.batch.retries import grants_retry
 from sandbox.batch.sequence import Part
-from sandbox.batch.store import Array, Job, Resource, Store
+from sandbox.batch.store import Job, Resource, Store
 from sandbox.batch.tasks import containers
 from sandbox.conditions import Conditions
 
@@ -159,24 +158,14 @@ class Scheduler:
             )
         for running in self._running.values():
             if not running.reasons:
-                self._stop_in_time(running, now)
-
-    def _stop_in_time(self, running: Running, now: int) -> None:
-        """Ends an attempt that is to be stopped, or whose time is up."""
-        whole = running.job.parent if running.job.parent and running.job.parent.nodes else None
-        job = whole or running.job
-        timeout = job.spec.get("timeout", {}).get("attemptDurationSeconds")
-        if running.job.stop or job.stop:
-            running.end(running.job.stop or job.stop or "")
-        elif timeout and job.started_ms and now - job.started_ms >= timeout * 1000:
-            running.end(TIMED_OUT)
+                progress.stop_in_time(running, now)
 
     def _settle_resources(self) -> None:
         for kind in (self._store.queues, self._store.environments):
             for resource in list(kind.values()):
                 status = resource.detail["status"]
                 if status in {"CREATING", "UPDATING"}:
-                    _settle(resource)
+                    progress.settle(resource)
                 elif status == "DELETING" and self._may_go(resource):
                     resource.move("DELETED")
                     del kind[resource.name]
@@ -220,7 +209,7 @@ class Scheduler:
     def _may_go(self, resource: Resource) -> bool:
         """Ends what is left in a queue; an environment whose role is gone stays, INVALID."""
         if resource.faults:
-            _settle(resource)
+            progress.settle(resource)
             resource.faults = []
             return False
         for job in self._store.waiting.get(resource.arn, ()):
@@ -231,7 +220,7 @@ class Scheduler:
     def _advance(self, queue: Resource) -> None:
         waiting = self._store.waiting.get(queue.arn, deque())
         for job in waiting:
-            self._settle_job(job)
+            progress.settle_job(self._store, job, self.now_ms())
         if any(job.status in states.OVER for job in waiting):
             left = [job for job in waiting if job.status not in states.OVER]
             waiting = self._store.waiting[queue.arn] = deque(left)
@@ -273,24 +262,6 @@ class Scheduler:
         )
         return len(self._running) + following + self._coming
 
-    def _settle_job(self, job: Job) -> None:
-        depends = job.spec["dependsOn"]
-        if job.status == states.SUBMITTED:
-            job.move(states.PENDING if depends or job.array else states.RUNNABLE)
-            if job.array:
-                job.array.move_unstarted(states.PENDING if depends else states.RUNNABLE)
-        if depends:
-            dependencies.settle(self._store, job, self.now_ms())
-        if job.array and job.status == states.PENDING:
-            self._settle_array(job, job.array)
-
-    def _settle_array(self, job: Job, array: Array) -> None:
-        failed = array.counts.get(states.FAILED, 0)
-        if failed + array.counts.get(states.SUCCEEDED, 0) == array.size:
-            reason = job.status_reason or ("Array Child Job failed" if failed else None)
-            job.move(states.FAILED if failed else states.SUCCEEDED, reason)
-            job.stopped_ms = self.now_ms()
-
     def _try_start(self, queue: Resource, job: Job) -> bool:
         """Begins the job where it fits, perhaps once its machine is up.
 
@@ -313,20 +284,8 @@ class Scheduler:
         if found != job.status_reason or job.blocked_ms is None:
             job.blocked_ms = now if found else None
         job.status_reason = found
-        self._give_up(queue, job)
+        progress.give_up(queue, job, now)
         return False
-
-    def _give_up(self, queue: Resource, job: Job) -> None:
-        """The queue's own limits on waiting (API Reference, JobStateTimeLimitAction)."""
-        for action in queue.detail["jobStateTimeLimitActions"]:
-            blocked = job.blocked_ms is not None and (job.status_reason or "").startswith(
-                action["reason"]
-            )
-            if blocked and self.now_ms() - job.blocked_ms >= action["maxTimeSeconds"] * 1000:  # type: ignore[operator] # blocked: it is set
-                job.cancelled = True
-                reason = f"Canceled by JobStateTimeLimit action due to reason: {action['reason']}"
-                end(job, reason, self.now_ms())
-                return
 
     def _begin(self, queue: Resource, job: Job, placement: Placement) -> None:
         job.move(states.STARTING)
@@ -423,8 +382,8 @@ class Scheduler:
 
     def _end_attempt(self, job: Job, ended: Ended, now: int) -> None:
         """The attempt is over; with it the job, unless it gets another."""
-        _note_attempt(job, ended, now)
-        if not ended.succeeded and ended.may_retry and _gets_another(job, ended):
+        progress.note_attempt(job, ended, now)
+        if not ended.succeeded and ended.may_retry and progress.gets_another(job, ended):
             job.started_ms = None
             if job.nodes:
                 job.nodes.children = [nodes.renew(node) for node in job.nodes.children]
@@ -438,7 +397,7 @@ class Scheduler:
     def _finish_node(self, parent: Job, node: Job, ended: Ended, now: int) -> None:
         """The main node's end is the job's; the others end with it."""
         assert parent.nodes is not None
-        _note_attempt(node, ended, now)
+        progress.note_attempt(node, ended, now)
         node.move(states.SUCCEEDED if ended.succeeded else states.FAILED, ended.status_reason)
         node.stopped_ms = now
         if node is parent.nodes.main_node:
@@ -464,34 +423,3 @@ class Scheduler:
 
 def _nodes(job: Job) -> list[Job]:
     return job.nodes.children if job.nodes else []
-
-
-def _note_attempt(job: Job, ended: Ended, now: int) -> None:
-    if not job.nodes:
-        job.ran = ended.ran
-    job.attempts.append(
-        {
-            **ended.ran,
-            "startedAt": job.started_ms or now,
-            "stoppedAt": now,
-            "statusReason": ended.status_reason,
-        }
-    )
-
-
-def _settle(resource: Resource) -> None:
-    if resource.faults:
-        resource.move("INVALID", "CLIENT_ERROR - " + "; ".join(resource.faults))
-    else:
-        kind = "JobQueue" if "jobQueueName" in resource.detail else "ComputeEnvironment"
-        resource.move("VALID", f"{kind} Healthy")
-
-
-def _gets_another(job: Job, ended: Ended) -> bool:
-    return not job.terminated and grants_retry(
-        job.spec["retryStrategy"],
-        len(job.attempts),
-        status_reason=ended.status_reason,
-        reason=ended.reason,
-        exit_code=ended.exit_code,
-    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.answers import Answer
-from sandbox.batch import definitions, environments, jobs, limits, queues, shares, turns
+from sandbox.batch import definitions, environments, jobs, listing, queues, shares, tags, turns
 from sandbox.batch.account import Account
 from sandbox.batch.containers import ContainerExecutor, label_of
 from sandbox.batch.errors import BatchError, ClientError
@@ -118,7 +118,7 @@ class Batch:
             "DescribeJobDefinitions": lambda r: definitions.describe(store, r),
             "SubmitJob": lambda r: jobs.submit(store, r, now()),
             "DescribeJobs": lambda r: jobs.describe(store, r, self._seen),
-            "ListJobs": lambda r: jobs.list_jobs(store, r, self._seen),
+            "ListJobs": lambda r: listing.list_jobs(store, r, self._seen),
             "CancelJob": lambda r: jobs.cancel(store, r, now()),
             "TerminateJob": lambda r: jobs.terminate(store, r, now()),
             "CancelJobs": lambda r: jobs.bulk(store, jobs.cancel, r, now()),
@@ -143,14 +143,14 @@ class Batch:
 
     def _tag(self, request: dict[str, Any]) -> dict[str, Any]:
         merged = self._tags(request["resourceArn"]) | request["tags"]
-        limits.TAGS.check(len(merged))
+        tags.check(merged)
         self.store.tags[request["resourceArn"]] = merged
         return {}
 
     def _untag(self, request: dict[str, Any]) -> dict[str, Any]:
-        tags = self._tags(request["resourceArn"])
+        left = self._tags(request["resourceArn"])
         for key in request["tagKeys"]:
-            tags.pop(key, None)
+            left.pop(key, None)
         return {}
 
 

@@ -7,15 +7,15 @@ that run at the same time.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sandbox.batch import limits
+from sandbox.batch import limits, tags
 from sandbox.batch.paging import paged
 from sandbox.batch.rules import refusal, unsupported
 from sandbox.batch.store import Job, Resource, Store
 
-_SHARE = re.compile(r"[A-Za-z0-9]{0,255}\*?")
+_SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?|\*")
 
 
 def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def create(store: Store, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("quotaSharePolicy"):
         raise unsupported("quotaSharePolicy of scheduling policies")
     policy = _checked(request.get("fairsharePolicy") or {})
-    limits.TAGS.check(len(request.get("tags", {})))
+    tags.check(request.get("tags"))
     arn = store.account.arn("scheduling-policy", name)
     store.policies[name] = Resource(
         name, arn, {"name": name, "arn": arn, "fairsharePolicy": policy}
@@ -79,16 +79,20 @@ def existing(store: Store, arn: str) -> Resource:
     return found
 
 
-def check_job(queue: Resource, request: dict[str, Any]) -> None:
-    """A share identifier with each job of a fair-share queue, and with no other."""
+def check_job(queue: Resource, request: dict[str, Any], waiting: Iterable[Job]) -> None:
+    """A share identifier with each job of a fair-share queue, and with no other.
+
+    `waiting` are the queue's jobs that are not over.
+    """
     share = request.get("shareIdentifier")
     if queue.detail.get("schedulingPolicyArn"):
         if not share:
             raise refusal("shares", "shareIdentifier must be specified for a fair-share job queue")
-        if not re.fullmatch("[A-Za-z0-9]{1,255}", share):
+        if not re.fullmatch(r"[A-Za-z0-9]{1,255}\*?", share):
             raise refusal(
                 "shares", f"shareIdentifier {share!r} must be 1 to 255 letters and digits"
             )
+        _check_active(waiting, share)
     elif share or request.get("schedulingPriorityOverride") is not None:
         raise refusal(
             "shares",
@@ -119,15 +123,36 @@ def share_of(job: Job) -> str:
     return str(job.spec["shareIdentifier"])
 
 
+def _check_active(waiting: Iterable[Job], share: str) -> None:
+    """Another share must not be one too many (API Reference, CreateJobQueue)."""
+    active: set[str] = set()
+    for job in waiting:
+        if share_of(job) == share:
+            return
+        active.add(share_of(job))
+    limits.ACTIVE_SHARES.check(len(active) + 1)
+
+
+def _refuse_overlaps(names: list[str]) -> None:
+    """No entry is, or begins, another (API Reference, ShareAttributes)."""
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            if _covers(name, other) or _covers(other, name):
+                raise refusal(
+                    "no overlap of shares", f"the share identifiers {other} and {name} overlap"
+                )
+
+
+def _covers(name: str, share: str) -> bool:
+    return share.startswith(name[:-1]) if name.endswith("*") else share == name
+
+
 def _weight(policy: Mapping[str, Any], share: str) -> float:
-    """The weight of the longest entry that matches; 1 without one."""
-    best = ("", 1.0)
+    """The weight of the entry that matches; 1 without one."""
     for item in policy.get("shareDistribution", []):
-        name = item["shareIdentifier"]
-        matches = share.startswith(name[:-1]) if name.endswith("*") else share == name
-        if matches and len(name) >= len(best[0]):
-            best = (name, item.get("weightFactor", 1.0))
-    return best[1]
+        if _covers(item["shareIdentifier"], share):
+            return float(item.get("weightFactor", 1.0))
+    return 1.0
 
 
 def _checked(policy: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +165,7 @@ def _checked(policy: dict[str, Any]) -> dict[str, Any]:
     limits.SHARE_DECAY_S.check(policy["shareDecaySeconds"])
     limits.COMPUTE_RESERVATION.check(policy["computeReservation"])
     limits.SHARES.check(len(policy["shareDistribution"]))
+    _refuse_overlaps([item["shareIdentifier"] for item in policy["shareDistribution"]])
     for item in policy["shareDistribution"]:
         if not _SHARE.fullmatch(item["shareIdentifier"]):
             raise refusal(

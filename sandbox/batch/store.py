@@ -263,13 +263,13 @@ class Store:
         vars(self).update(kept)
 
     def environment(self, name_or_arn: str) -> Resource | None:
-        return self.environments.get(name_or_arn.rpartition("/")[2])
+        return self.environments.get(self._name("compute-environment", name_or_arn))
 
     def queue(self, name_or_arn: str) -> Resource | None:
-        return self.queues.get(name_or_arn.rpartition("/")[2])
+        return self.queues.get(self._name("job-queue", name_or_arn))
 
     def policy(self, arn: str) -> Resource | None:
-        return self.policies.get(arn.rpartition("/")[2])
+        return self.policies.get(self._name("scheduling-policy", arn))
 
     def existing_environment(self, name_or_arn: str) -> Resource:
         """Raises ClientError when there is none."""
@@ -294,8 +294,7 @@ class Store:
         return self._find(job_id, Job.child)
 
     def _find(self, job_id: str, child_of: Callable[[Job, int], Job]) -> Job | None:
-        if job_id.startswith("arn:"):  # clients use either
-            job_id = job_id.rpartition("/")[2]
+        job_id = self._name("job", job_id)  # clients use either
         if "#" in job_id:
             return self._find_node(*job_id.split("#", 1))
         parent_id, colon, index = job_id.partition(":")
@@ -314,13 +313,22 @@ class Store:
             return None
         return job.nodes.children[int(index)]
 
+    def _name(self, kind: str, name_or_arn: str) -> str:
+        """The name of a resource; none for an ARN of another kind, account or Region."""
+        if not name_or_arn.startswith("arn:"):
+            return name_or_arn
+        mine = self.account.arn(kind, "")
+        return name_or_arn[len(mine) :] if name_or_arn.startswith(mine) else ""
+
     def find_definition(self, name_or_arn: str) -> dict[str, Any] | None:
         """The definition of that name (its latest active revision), name:revision or ARN."""
-        name, _, revision = name_or_arn.rpartition("/")[2].partition(":")
+        name, colon, revision = self._name("job-definition", name_or_arn).partition(":")
         revisions = self.definitions.get(name, [])
-        if revision:
-            exists = revision.isascii() and revision.isdigit() and int(revision) <= len(revisions)
-            return revisions[int(revision) - 1] if exists and int(revision) else None
+        if colon:
+            legal = re.fullmatch("[1-9][0-9]{0,8}", revision)
+            return (
+                revisions[int(revision) - 1] if legal and int(revision) <= len(revisions) else None
+            )
         active = [d for d in revisions if d and d["status"] == "ACTIVE"]
         return active[-1] if active else None
 

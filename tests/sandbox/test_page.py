@@ -14,6 +14,21 @@ from tests.sandbox.conftest import World, until
 pytestmark = pytest.mark.slow
 
 
+BROKEN = """
+(() => {
+  const lines = cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+  };
+  return [...document.querySelectorAll("th, td")]
+    .filter(cell => /^[A-Za-z]{1,12}$/.test(cell.innerText) && lines(cell) > 1)
+    .map(cell => cell.innerText);
+})()
+"""
+"""The single words that the page shows in several lines."""
+
+
 def get(world: World, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
     connection = http.client.HTTPConnection("127.0.0.1", world.sandbox.port, timeout=20)
     try:
@@ -73,6 +88,10 @@ def test_in_a_browser_it_follows_what_happens(world: World, tmp_path: Path) -> N
         until(lambda: world.lines(world.job(job_id)))
         world.sandbox.interrupt(job_id)
         assert "Host EC2" in tab.wait_for(f"job {job_id}, instance i-")
+        world.submit("true", jobName="n" * 128)
+        tab.wait_for("n" * 128)
+        assert tab.evaluate(BROKEN) == []
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
         tab.evaluate(f"document.querySelector('a[href=\"/job/{job_id}\"]').click()")
         tab.wait_for("seen <img src=x onerror=alert(1)>")
         assert tab.evaluate("document.images.length") == 0

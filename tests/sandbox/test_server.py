@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 from typing import Any
 
@@ -98,3 +99,22 @@ def test_a_length_that_is_none_is_refused(world: Any, length: str) -> None:
         assert connection.getresponse().status in {400, 413}
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize("content_type", ["", "application/x-www-form-urlencoded", "text/xml"])
+@pytest.mark.parametrize("bad", [{}, {"Host": "evil.example"}, {"Origin": "http://evil.example"}])
+def test_batch_refuses_in_json_whatever_the_request_is(
+    world: Any, content_type: str, bad: dict[str, str]
+) -> None:
+    """Batch's protocol has no other form; an unsigned call is told from its address."""
+    connection = http.client.HTTPConnection("127.0.0.1", world.sandbox.port, timeout=20)
+    try:
+        headers = {"Content-Type": content_type} | bad
+        connection.request("POST", "/v1/submitjob", b"a=b", headers)
+        answer = connection.getresponse()
+        told = json.loads(answer.read())
+    finally:
+        connection.close()
+    code = "AccessDenied" if bad else "MissingAuthenticationToken"
+    assert (answer.status, answer.getheader("x-amzn-errortype")) == (403, code)
+    assert told["message"]

@@ -24,7 +24,12 @@ def test_every_row_has_a_source_and_both_edges(name: str) -> None:
             row.check(outside)
 
 
-REQUIREMENTS = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}]
+BY_ID = {"launchTemplateId": "lt-1"}
+
+
+def overrides(*targets: list[str]) -> dict[str, Any]:
+    """A launch template with an override for each of the lists of types."""
+    return BY_ID | {"overrides": [BY_ID | {"targetInstanceTypes": types} for types in targets]}
 
 
 @cases(
@@ -88,115 +93,6 @@ def test_submit_job(world: Any, rule: str | None, change: Any, says: str) -> Non
 
 
 @cases(
-    ("retry attempts", {"retryStrategy": {"attempts": 0}}, "retry attempts"),
-    (
-        "evaluateOnExit rules",
-        {
-            "retryStrategy": {
-                "attempts": 1,
-                "evaluateOnExit": [{"onReason": "*", "action": "EXIT"}] * 6,
-            }
-        },
-        "evaluateOnExit",
-    ),
-    (
-        "retry rules",
-        {"retryStrategy": {"attempts": 1, "evaluateOnExit": [{"action": "EXIT"}]}},
-        "condition",
-    ),
-    (
-        "retry rules",
-        {
-            "retryStrategy": {
-                "attempts": 1,
-                "evaluateOnExit": [{"onReason": "a*b", "action": "EXIT"}],
-            }
-        },
-        "may only end it",
-    ),
-    (
-        "service model",
-        {"retryStrategy": {"attempts": 1, "evaluateOnExit": [{"onReason": "*", "action": "STAY"}]}},
-        "RETRY, EXIT",
-    ),
-    (
-        "attemptDurationSeconds",
-        {"timeout": {"attemptDurationSeconds": 1}},
-        "attemptDurationSeconds",
-    ),
-    ("image and resources", {"containerProperties": {"resourceRequirements": []}}, "needs VCPU"),
-    (
-        "image and resources",
-        {"containerProperties": {"resourceRequirements": REQUIREMENTS[:1]}},
-        "needs MEMORY",
-    ),
-    (
-        "memory in MiB",
-        {
-            "containerProperties": {
-                "resourceRequirements": [
-                    REQUIREMENTS[0],
-                    {"type": "MEMORY", "value": "3"},
-                ]
-            }
-        },
-        "memory in MiB",
-    ),
-    (
-        "resource requirements",
-        {"containerProperties": {"resourceRequirements": REQUIREMENTS + REQUIREMENTS[:1]}},
-        "twice",
-    ),
-    ("roles are ARNs", {"containerProperties": {"jobRoleArn": "role"}}, "ARN"),
-    (
-        "secrets need a role",
-        {"containerProperties": {"secrets": [{"name": "A", "valueFrom": "arn:x"}]}},
-        "executionRoleArn",
-    ),
-    (
-        "job definition size in bytes",
-        {"containerProperties": {"command": ["sh", "-c", "x" * 25_000]}},
-        "size in bytes",
-    ),
-    ("not on EC2", {"containerProperties": {"ephemeralStorage": {"sizeInGiB": 30}}}, "for Fargate"),
-    (
-        "kinds of definitions",
-        {"containerProperties": {"instanceType": "c6g.medium"}},
-        "for multinode",
-    ),
-    (
-        "volumes",
-        {"containerProperties": {"mountPoints": [{"sourceVolume": "x"}]}},
-        "no volume",
-    ),
-    (
-        "volumes",
-        {"containerProperties": {"volumes": [{"name": "x"}, {"name": "x"}]}},
-        "a name twice",
-    ),
-    (
-        "ulimits",
-        {"containerProperties": {"ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}},
-        "above its hard limit",
-    ),
-    (
-        "swap",
-        {"containerProperties": {"linuxParameters": {"swappiness": 101}}},
-        "between 0 and 100",
-    ),
-    (None, {"platformCapabilities": ["FARGATE"]}, "but EC2"),
-    (
-        "kinds of definitions",
-        {"nodeProperties": {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": []}},
-        "for multinode",
-    ),
-)
-def test_register_job_definition(world: Any, rule: str | None, change: Any, says: str) -> None:
-    assert says in refused(rule, lambda: world.definition("bad", **change))
-    assert "bad" not in world.sandbox.app.batch().store.definitions
-
-
-@cases(
     ("types exist", {"instanceTypes": ["c6g.tiny"]}, "not a valid instance type"),
     ("types of Batch", {"instanceTypes": ["t3.large"]}, "Instance type can only be one of"),
     ("types of Batch", {"instanceTypes": ["t4g"]}, "Instance type can only be one of"),
@@ -228,7 +124,36 @@ def test_register_job_definition(world: Any, rule: str | None, change: Any, says
         "minScaleDownDelayMinutes",
     ),
     ("resources", {"subnets": []}, "subnets"),
-    ("resources", {"securityGroupIds": None}, "securityGroupIds"),
+    ("resources", {"securityGroupIds": None}, "securityGroupIds or launchTemplate"),
+    ("resources", {"capacityTags": {"a": "b"}}, "ECS_MANAGED_INSTANCES"),
+    ("launch templates", {"launchTemplate": {"version": "1"}}, "one of launchTemplateId"),
+    (
+        "launch templates",
+        {"launchTemplate": BY_ID | {"launchTemplateName": "b"}},
+        "one of launchTemplateId",
+    ),
+    ("launch templates", {"launchTemplate": BY_ID | {"userdataType": "EKS_NODEADM"}}, "for EKS"),
+    (
+        "launch templates",
+        {"launchTemplate": overrides(["c5.large"])},
+        "not among the instanceTypes",
+    ),
+    (
+        "launch templates",
+        {"launchTemplate": overrides(["default_arm64"])},
+        "can't be default_arm64",
+    ),
+    ("launch templates", {"launchTemplate": overrides([])}, "needs targetInstanceTypes"),
+    (
+        "launch templates",
+        {"launchTemplate": overrides(["c6g.medium"], ["c6g.medium"])},
+        "overlap at c6g.medium",
+    ),
+    (
+        "overrides of a launch template",
+        {"launchTemplate": overrides(*[["c6g.medium"]] * 11)},
+        "overrides of a launch template",
+    ),
     ("resources", {"instanceRole": None}, "Instance role is required"),
     ("resources", {"minvCpus": None}, "Resource minvCpus is required"),
 )
@@ -293,6 +218,11 @@ def test_what_aws_finds_later_makes_the_environment_invalid(
         "for UNMANAGED",
     ),
     ("kinds of environments", {"type": "MANAGED"}, "computeResources must be provided"),
+    (
+        "created enabled",
+        {"type": "MANAGED", "computeResources": {}, "state": "DISABLED"},
+        "in the ENABLED state",
+    ),
 )
 def test_each_kind_of_environment_has_its_members(
     world: Any, rule: str | None, change: Any, says: str
@@ -352,6 +282,11 @@ def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
         "an order twice",
     ),
     (
+        "environments of a queue",
+        {"computeEnvironmentOrder": [{"order": n, "computeEnvironment": "ce"} for n in (1, 2)]},
+        "a compute environment twice",
+    ),
+    (
         "what is named exists",
         {"computeEnvironmentOrder": [{"order": 1, "computeEnvironment": "no"}]},
         "does not exist",
@@ -370,6 +305,20 @@ def test_maxvcpus_may_go_below_what_is_up(world: Any) -> None:
             ]
         },
         "maxTimeSeconds",
+    ),
+    (
+        "cancel only",
+        {
+            "jobStateTimeLimitActions": [
+                {
+                    "reason": "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+                    "state": "RUNNABLE",
+                    "maxTimeSeconds": 600,
+                    "action": "TERMINATE",
+                }
+            ]
+        },
+        "CANCEL only",
     ),
     (
         "time limits",
@@ -396,7 +345,7 @@ def test_create_job_queue(world: Any, rule: str | None, change: Any, says: str) 
     assert world.queue_detail("bad") is None
 
 
-@proves("jobs per DescribeJobs call", "jobs per bulk call")
+@proves("jobs per DescribeJobs call", "jobs per bulk call", "job definitions per call")
 def test_calls_with_too_many_ids(world: Any) -> None:
     ids = ["x"] * 101
     refused("jobs per DescribeJobs call", lambda: world.batch.describe_jobs(jobs=ids))
@@ -404,6 +353,9 @@ def test_calls_with_too_many_ids(world: Any) -> None:
     for call in (world.batch.terminate_jobs, world.batch.cancel_jobs):
         refused("jobs per bulk call", lambda call=call: call(jobs=ids[:51], reason="r"))
         assert len(call(jobs=ids[:50], reason="r")["errors"]) == 50
+    describe = world.batch.describe_job_definitions
+    refused("job definitions per call", lambda: describe(jobDefinitions=ids))
+    assert describe(jobDefinitions=ids[:100])["jobDefinitions"] == []
 
 
 @proves(
@@ -412,25 +364,77 @@ def test_calls_with_too_many_ids(world: Any) -> None:
 def test_what_lists_take(world: Any) -> None:
     batch = world.batch
     filters = [{"name": "JOB_NAME", "values": ["a"]}]
+    describe = batch.describe_job_definitions
     for rule, call in (
         ("listing", batch.list_jobs),
         ("listing", lambda: batch.list_jobs(jobQueue="q", filters=filters * 2)),
-        ("ListJobs maxResults", lambda: batch.list_jobs(jobQueue="q", maxResults=1001)),
+        ("ListJobs maxResults", lambda: batch.list_jobs(jobQueue="q", maxResults=0)),
         (
             "ListJobs maxResults with a filter",
-            lambda: batch.list_jobs(jobQueue="q", filters=filters, maxResults=101),
+            lambda: batch.list_jobs(jobQueue="q", filters=filters, maxResults=0),
         ),
         ("pages", lambda: batch.list_jobs(jobQueue="q", nextToken="x")),
-        ("maxResults", lambda: batch.describe_job_definitions(maxResults=101)),
+        ("maxResults", lambda: describe(maxResults=101)),
         ("maxResults", lambda: batch.describe_job_queues(maxResults=0)),
         ("pages", lambda: batch.describe_job_queues(jobQueues=["q"], maxResults=1)),
-        ("pages", lambda: batch.describe_job_definitions(jobDefinitions=["d:1"], maxResults=1)),
+        ("pages", lambda: describe(jobDefinitions=["d:1"], maxResults=1)),
+        ("pages", lambda: describe(jobDefinitions=["d:1"], jobDefinitionName="d")),
         (
             "pages",
             lambda: batch.describe_compute_environments(computeEnvironments=["ce"], maxResults=1),
         ),
     ):
         refused(rule, call)
+
+
+@proves("characters of a reason")
+def test_a_reason_has_its_length(world: Any) -> None:
+    job_id = world.submit("sleep", "60")
+    batch, long = world.batch, "r" * 1025
+    for call in (batch.cancel_job, batch.terminate_job):
+        refused("characters of a reason", lambda call=call: call(jobId=job_id, reason=long))
+    for call in (batch.cancel_jobs, batch.terminate_jobs):
+        refused("characters of a reason", lambda call=call: call(jobs=[job_id], reason=long))
+    batch.terminate_job(jobId=job_id, reason=long[1:])
+    assert world.over(job_id)["statusReason"] == long[1:]
+
+
+@proves("arns")
+def test_an_arn_is_of_one_kind_account_and_region(world: Any) -> None:
+    """Else it is the ARN of something that is not here."""
+    arns = {
+        "queue": world.queue_detail("q")["jobQueueArn"],
+        "definition": world.definition("arns"),
+        "environment": world.environment_detail("ce")["computeEnvironmentArn"],
+        "job": world.job(world.submit("true"))["jobArn"],
+    }
+    store = world.sandbox.app.batch().store
+    find = {
+        "queue": store.queue,
+        "definition": store.find_definition,
+        "environment": store.environment,
+        "job": store.look_at,
+    }
+    for kind, arn in arns.items():
+        assert find[kind](arn)
+        name = arn.rpartition("/")[2]
+        others = [other for what, other in arns.items() if what != kind]
+        foreign = [f"{other.rpartition('/')[0]}/{name}" for other in others]
+        foreign += [arn.replace("us-east-1", "eu-west-1"), arn.replace("123456789012", "1" * 12)]
+        for wrong in [*foreign, f"arn:x/{name}", f"x/{name}"]:
+            assert find[kind](wrong) is None, wrong
+    elsewhere = arns["queue"].replace("us-east-1", "eu-west-1")
+    refused("what is named exists", lambda: world.submit(jobQueue=elsewhere))
+    for revision in ("", "0", "01", "1:1", "99", "x"):
+        refused("what is named exists", lambda end=revision: world.submit(jobDefinition=f"d:{end}"))
+
+
+@proves("reserved tags")
+def test_tags_that_aws_keeps_for_itself(world: Any) -> None:
+    arn = world.queue_detail("q")["jobQueueArn"]
+    tag = world.batch.tag_resource
+    refused("reserved tags", lambda: tag(resourceArn=arn, tags={"aws:x": "1"}))
+    refused("reserved tags", lambda: world.submit("true", tags={"AWS:x": "1"}))
 
 
 def test_what_is_not_here_says_so(world: Any) -> None:
@@ -532,18 +536,6 @@ def test_an_update_says_what_is_to_change(world: World) -> None:
     refused(
         "something to update",
         lambda: world.batch.update_compute_environment(computeEnvironment="ce"),
-    )
-
-
-@proves("service-linked for good")
-def test_the_service_linked_role_stays(world: World) -> None:
-    world.environment("linked")
-    role = "arn:aws:iam::123456789012:role/own"
-    refused(
-        "service-linked for good",
-        lambda: world.batch.update_compute_environment(
-            computeEnvironment="linked", serviceRole=role
-        ),
     )
 
 

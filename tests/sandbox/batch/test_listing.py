@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.batch.ruling import cases, refused
+from tests.sandbox.batch.ruling import cases, proves, refused
 from tests.sandbox.conftest import World, until
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,38 @@ def test_a_jobs_arn_is_as_good_as_its_id(world: World) -> None:
     for suffix in ("", ":1"):
         found = world.batch.describe_jobs(jobs=[job["jobArn"] + suffix])["jobs"]
         assert [one["jobId"] for one in found] == [job["jobId"] + suffix]
+
+
+@proves("pages of ListJobs")
+def test_a_page_is_no_longer_than_aws_makes_it(world: World) -> None:
+    """Who asks for more gets so much (API Reference, ListJobs, maxResults)."""
+    parent = world.submit("true", arrayProperties={"size": 2})
+    ids = [world.submit("true", jobName="paged") for _ in range(101)]
+    world.over(parent)
+    name = {"name": "JOB_NAME", "values": ["PAGED"]}
+    first = world.batch.list_jobs(jobQueue="q", filters=[name], maxResults=1000)
+    assert len(first["jobSummaryList"]) == 100
+    rest = world.batch.list_jobs(jobQueue="q", filters=[name], nextToken=first["nextToken"])
+    assert [job["jobId"] for job in first["jobSummaryList"] + rest["jobSummaryList"]] == ids[::-1]
+    all_over = world.batch.list_jobs(arrayJobId=parent, jobStatus="SUCCEEDED", maxResults=5000)
+    assert len(all_over["jobSummaryList"]) == 2
+
+
+@proves("pages of ListJobs")
+def test_a_share_and_a_status_go_together(world: World) -> None:
+    """The one filter that does not ignore the status (API Reference, ListJobs)."""
+    arn = world.batch.create_scheduling_policy(name="listed")["arn"]
+    world.queue("listed", "ce", schedulingPolicyArn=arn)
+    job_id = world.submit("true", jobQueue="listed", shareIdentifier="rl")
+    world.over(job_id)
+    share = [{"name": "SHARE_IDENTIFIER", "values": ["rl"]}]
+
+    def found(**status: str) -> list[str]:
+        jobs = world.batch.list_jobs(jobQueue="listed", filters=share, **status)["jobSummaryList"]
+        return [job["jobId"] for job in jobs]
+
+    assert found() == found(jobStatus="SUCCEEDED") == [job_id]
+    assert found(jobStatus="RUNNABLE") == []
 
 
 def test_by_time(world: World) -> None:

@@ -230,6 +230,15 @@ def test_what_a_definition_may_not_say(
     ("kinds of overrides", {"arrayProperties": {"size": 2}}, "not for multi-node"),
     ("number of nodes", {"nodeOverrides": {"numNodes": 3}}, "a range is open"),
     (
+        "one type for all nodes",
+        {
+            "nodeOverrides": {
+                "nodePropertyOverrides": [{"targetNodes": "0:", "instanceTypes": ["a", "b"]}]
+            }
+        },
+        "takes one type",
+    ),
+    (
         "node ranges",
         {"nodeOverrides": {"nodePropertyOverrides": [{"targetNodes": "5"}]}},
         "the nodes are 0:1",

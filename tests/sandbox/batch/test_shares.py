@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from sandbox.batch.account import Account
 from sandbox.batch.errors import ClientError
-from sandbox.batch.shares import check_job, next_turn
-from sandbox.batch.store import Job, Resource
+from sandbox.batch.shares import check_job, create, next_turn
+from sandbox.batch.store import Job, Resource, Store
 from tests.sandbox.batch.ruling import proves
 
 FAIR = Resource("fair", "arn:fair", {"schedulingPolicyArn": "arn:policy"})
@@ -16,7 +17,7 @@ PLAIN = Resource("plain", "arn:plain", {})
 WEIGHTS = {
     "shareDistribution": [
         {"shareIdentifier": "vision*", "weightFactor": 0.5},
-        {"shareIdentifier": "visionslow", "weightFactor": 4.0},
+        {"shareIdentifier": "slow", "weightFactor": 4.0},
     ]
 }
 
@@ -42,12 +43,41 @@ def turn(waiting: list[Job], use: dict[str, int], policy: dict[str, Any] = WEIGH
 )
 def test_what_is_refused(queue: Resource, request_: dict[str, Any], told: str) -> None:
     with pytest.raises(ClientError, match=told):
-        check_job(queue, request_)
+        check_job(queue, request_, ())
 
 
 def test_what_is_taken() -> None:
-    check_job(FAIR, {"shareIdentifier": "rl1", "schedulingPriorityOverride": 3})
-    check_job(PLAIN, {})
+    check_job(FAIR, {"shareIdentifier": "rl1", "schedulingPriorityOverride": 3}, ())
+    check_job(FAIR, {"shareIdentifier": "rl*"}, ())
+    check_job(PLAIN, {}, ())
+
+
+@proves("active share identifiers of a queue")
+def test_five_hundred_shares_are_active_at_a_time() -> None:
+    """API Reference, CreateJobQueue: another one is refused, another job of theirs is not."""
+    waiting = [job(f"s{n}") for n in range(500)]
+    check_job(FAIR, {"shareIdentifier": "s499"}, waiting)
+    check_job(FAIR, {"shareIdentifier": "s500"}, waiting[1:])
+    with pytest.raises(ClientError, match="501"):
+        check_job(FAIR, {"shareIdentifier": "s500"}, waiting)
+
+
+@proves("no overlap of shares")
+@pytest.mark.parametrize(
+    "names", [("UserA*", "UserA1"), ("UserA1", "UserA*"), ("a", "a"), ("a*", "ab*"), ("*", "a")]
+)
+def test_entries_of_a_policy_do_not_overlap(names: tuple[str, ...]) -> None:
+    """API Reference, ShareAttributes."""
+    policy = {"shareDistribution": [{"shareIdentifier": name} for name in names]}
+    with pytest.raises(ClientError, match="overlap"):
+        create(Store(Account("us-east-1")), {"name": "p", "fairsharePolicy": policy})
+
+
+@pytest.mark.parametrize("name", ["", "a-b", "a" * 256, "a**"])
+def test_names_of_shares(name: str) -> None:
+    policy = {"shareDistribution": [{"shareIdentifier": name}]}
+    with pytest.raises(ClientError, match="not legal"):
+        create(Store(Account("us-east-1")), {"name": "p", "fairsharePolicy": policy})
 
 
 @proves("turns of shares")
@@ -62,8 +92,9 @@ def test_the_smaller_weight_gets_more() -> None:
     assert turn([job("a"), job("vision1")], {"a": 1, "vision1": 4}) == "a"
 
 
-def test_the_longest_name_that_fits_gives_the_weight() -> None:
-    assert turn([job("a"), job("visionslow")], {"a": 2, "visionslow": 0}) == "a"
+def test_the_entry_that_fits_gives_the_weight() -> None:
+    assert turn([job("a"), job("slow")], {"a": 2, "slow": 0}) == "a"
+    assert turn([job("a"), job("slower")], {"a": 2, "slower": 0}) == "slower"
 
 
 @proves("turns of shares")
