@@ -45,7 +45,7 @@ def submit(store: Store, request: dict[str, Any], now_ms: int) -> dict[str, Any]
     tags.check(request.get("tags"))
     job_id = new_id()
     job = Job(job_id, store.account.arn("job", job_id), spec, now_ms)
-    if "arrayProperties" in request:
+    if "size" in request.get("arrayProperties", {}):
         job.array = Array(request["arrayProperties"]["size"])
     if definition["type"] == "multinode":
         properties, overrides = definition["nodeProperties"], request.get("nodeOverrides", {})
@@ -306,8 +306,8 @@ def _check_request(request: dict[str, Any]) -> None:
     check_retry(request.get("retryStrategy"))
     check_timeout(request.get("timeout"))
     limits.SCHEDULING_PRIORITY.check(request.get("schedulingPriorityOverride", 0))
-    if "arrayProperties" in request:
-        limits.ARRAY_SIZE.check(request["arrayProperties"].get("size", 0))
+    if "size" in request.get("arrayProperties", {}):
+        limits.ARRAY_SIZE.check(request["arrayProperties"]["size"])
 
 
 def _check_kind(definition: dict[str, Any], request: dict[str, Any]) -> None:

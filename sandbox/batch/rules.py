@@ -336,6 +336,10 @@ RULES: Mapping[str, Rule] = {
         "tags of a definition come to the jobs that propagate them",
         "API Reference, RegisterJobDefinition, propagateTags",
     ),
+    "empty is none": Rule(
+        "empty arrayProperties, overrides and timeout are as if they were left out",
+        "seen: Airflow's operator for Batch sent empty arrayProperties with each job for years",
+    ),
     "kinds of overrides": Rule(
         "overrides are of the definition's kind, and name containers that it has",
         "API Reference, SubmitJob, NodePropertyOverride, TaskPropertiesOverride",

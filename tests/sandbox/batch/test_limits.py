@@ -35,7 +35,6 @@ def overrides(*targets: list[str]) -> dict[str, Any]:
 @cases(
     ("array size", {"arrayProperties": {"size": 1}}, "array size"),
     ("array size", {"arrayProperties": {"size": 10_001}}, "array size"),
-    ("array size", {"arrayProperties": {}}, "array size"),
     ("legal names", {"jobName": "a b"}, "Job name should match valid pattern"),
     ("legal names", {"jobName": "-a"}, "Job name"),
     ("legal names", {"jobName": "a" * 129}, "Job name"),
@@ -90,6 +89,15 @@ def test_submit_job(world: Any, rule: str | None, change: Any, says: str) -> Non
     before = len(world.sandbox.app.batch().store.jobs)
     assert says in refused(rule, lambda: world.submit(**change))
     assert len(world.sandbox.app.batch().store.jobs) == before
+
+
+@proves("empty is none")
+def test_empty_members_are_none(world: Any) -> None:
+    members = ("arrayProperties", "containerOverrides", "nodeOverrides", "timeout", "tags")
+    empty: dict[str, Any] = {member: {} for member in members}
+    job = world.over(world.submit(**empty, dependsOn=[]))
+    assert job["status"] == "SUCCEEDED"
+    assert "arrayProperties" not in job
 
 
 @cases(
